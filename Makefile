@@ -1,0 +1,91 @@
+# `make` lists the targets. Everything runs from .venv, which `make setup` builds from hashed lock files.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+BIN := .venv/bin
+SEEDS ?= 2000
+LOCK_OPTIONS ?=
+
+# One word per output: `grpc_python` joins them when the first service is defined.
+PROTOC_PLUGINS := python pyi
+PROTO_FILES = $(wildcard proto/ordercast/v1/*.proto)
+
+.PHONY: help setup demo run test lint breaking proto sim bench mutants papers lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: .venv/.ready ## make .venv from requirements/dev.lock and install the project into it
+
+.venv/.ready: requirements/dev.lock pyproject.toml
+	@python=""; \
+	for candidate in python3.11 python3; do \
+		if $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			python=$$candidate; break; \
+		fi; \
+	done; \
+	if [ -z "$$python" ]; then echo "Python 3.11 or later is needed, and was not found" >&2; exit 1; fi; \
+	[ -x $(BIN)/python ] || $$python -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup ## show messages to several groups come out in one order
+	$(BIN)/ordercast demo
+
+run: setup ## the same, slowly enough to watch
+	$(BIN)/ordercast demo --pace 20
+
+test: setup ## run all tests
+	$(BIN)/pytest
+
+lint: setup ## check format, style, types and the wire contract
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/buf lint proto
+	@$(MAKE) --no-print-directory breaking
+
+# Compares with the latest release, or before the first one with the last commit.
+breaking: setup
+	@against=$$(git tag --list 'v*' --sort=-version:refname 2>/dev/null | head -n 1); \
+	against=$${against:-HEAD}; \
+	if commit=$$(git rev-parse --verify --quiet "$$against^{commit}" 2>/dev/null) \
+		&& [ -n "$$(git ls-tree "$$commit" proto/ordercast/)" ]; then \
+		echo "$(BIN)/buf breaking proto  # against $$against"; \
+		$(BIN)/buf breaking proto --against ".git#ref=$$commit,subdir=proto"; \
+	else \
+		echo "buf breaking: no earlier proto to compare with" | tee -a .left-out; \
+	fi
+
+proto: setup ## generate services/ordercast/v1 from proto/
+	rm -f services/ordercast/v1/*_pb2*.py services/ordercast/v1/*_pb2*.pyi
+	$(BIN)/python -m grpc_tools.protoc -I proto $(PROTOC_PLUGINS:%=--%_out=services) $(PROTO_FILES)
+
+sim: setup ## simulate SEEDS=2000 faulty schedules and check every property
+	$(BIN)/ordercast sim scalatom --seeds $(SEEDS) --jobs 2
+
+bench: setup ## measure simulated protocol messages per second, on one core
+	$(BIN)/ordercast sim scalatom --seeds 200 --jobs 1
+
+mutants: setup ## break the protocol on purpose and see that the simulator notices
+	$(BIN)/ordercast sim scalatom --mutants
+
+papers: setup ## print the tables of the papers next to what the machines do
+	$(BIN)/ordercast papers scalatom
+
+lock: setup ## rewrite requirements/*.lock (LOCK_OPTIONS=--upgrade for newer versions)
+	$(call lock,dev)
+	$(call lock,analytics,--constraint requirements/dev.lock)
+	$(call lock,k8s,--constraint requirements/dev.lock)
+
+# $(call lock,extra,options): the runtime's dependencies and those of one extra
+define lock
+$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --extra $(1) $(2) $(LOCK_OPTIONS) --output-file requirements/$(1).lock
+endef
+
+clean: ## remove .venv, caches and build leftovers
+	rm -rf .venv .left-out build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache services/*.egg-info
+	find services tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,32 @@
+"""Which envelopes of one gateway incarnation are finished.
+
+A counter below which all are finished would do [SCALATOM E8], but one envelope that waits for a group without a
+quorum would hold the counter, and with it everyone's memory, though all later envelopes are long finished. So the
+statement is a counter and the few below it that are still open: at most as many as a gateway may have open.
+"""
+
+from collections.abc import Iterable
+
+
+class Finished:
+    """Only ever grows: merging two statements keeps what either of them calls finished."""
+
+    __slots__ = ("done", "open")
+
+    def __init__(self, done: int = 0, open_: Iterable[int] = ()) -> None:
+        self.done = done
+        self.open: tuple[int, ...] = tuple(open_)
+
+    def __contains__(self, counter: int) -> bool:
+        return counter < self.done and counter not in self.open
+
+    def merge(self, done: int, open_: Iterable[int]) -> bool:
+        """Whether that was news."""
+        other = Finished(done, open_)
+        both = dict.fromkeys(sorted((*self.open, *other.open)))
+        before = (self.done, self.open)
+        self.open, self.done = (
+            tuple(c for c in both if c not in self and c not in other),
+            max(self.done, other.done),
+        )
+        return (self.done, self.open) != before

@@ -1,0 +1,58 @@
+"""Envelope ids, order keys and consensus values: fixed-width, big-endian, so that bytes compare as numbers.
+
+An envelope id is (gateway incarnation, counter) in 16 bytes; it is also the id of its consensus
+instance. A SCALATOM order key is (sn, id) in 24 bytes.
+"""
+
+import struct
+
+_U64 = struct.Struct(">Q")
+_PAIR = struct.Struct(">QQ")
+
+ID_BYTES = 16
+KEY_BYTES = 24
+U64_MAX = 2**64 - 1
+
+#: Below every real order key; what a group's log that is still empty has reached.
+KEY_MIN = b"\x00" * KEY_BYTES
+_ID_MAX = b"\xff" * ID_BYTES
+
+
+def envelope_id(incarnation: int, counter: int) -> bytes:
+    return _PAIR.pack(incarnation, counter)
+
+
+def incarnation_of(id_: bytes) -> int:
+    return int(_PAIR.unpack(id_)[0])
+
+
+def counter_of(id_: bytes) -> int:
+    return int(_PAIR.unpack(id_)[1])
+
+
+def pack_u64(number: int) -> bytes:
+    return _U64.pack(number)
+
+
+def unpack_u64(data: bytes) -> int:
+    return int(_U64.unpack(data)[0])
+
+
+def order_key(sn: int, id_: bytes) -> bytes:
+    """Ties in sn are broken by the id: the order is total."""
+    return _U64.pack(sn) + id_
+
+
+def last_key_of(sn: int) -> bytes:
+    """At or above every order key with this sn."""
+    return _U64.pack(sn) + _ID_MAX
+
+
+def sn_of(key: bytes) -> int:
+    return int(_U64.unpack_from(key)[0])
+
+
+def short(id_: bytes) -> str:
+    """An envelope id as people read it: incarnation.counter."""
+    incarnation, counter = _PAIR.unpack(id_)
+    return f"{incarnation}.{counter}"

@@ -1,0 +1,240 @@
+"""The interface between a protocol and whatever drives it.
+
+A machine is pure: `step(event)` changes the machine and returns effects, and that is all it does. Time,
+chance, disks and networks are the driver's. The simulator and the services drive the same machines.
+
+What a driver promises:
+
+* **Effects are performed in order, and Persist is a barrier.** Nothing behind a Persist leaves the machine
+  before that Persist, and everything before it, is durable. The machine itself goes on: its memory may be
+  ahead of its disk, but nobody can tell. Drivers commit once for all that piled up (group commit). (A Persist
+  with barrier=False holds up only its own `then`; it still commits in its turn.)
+* **Deliver becomes durable with the next Persist of the same machine, in one transaction.** So the log, the
+  position in it and the idempotence state never disagree after a crash.
+* **Start is the first event and carries every record the machine had persisted.** A machine has no other way
+  to remember.
+* **What one machine sends to one peer arrives in order, or ChannelReset says that some of it may be lost.**
+  The first connection is announced by a ChannelReset too: that is how a machine learns incarnations.
+* **Machines of one process compose by Hand:** an event for a sibling, performed in order like any effect.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ordercast.v1.sequencer_pb2 import LogEntry
+
+# --------------------------------------------------------------------------------------------------- events
+
+
+@dataclass(slots=True)
+class Event:
+    #: Monotonic seconds. Only differences mean anything, and no safety argument may use them.
+    now: float
+    #: The wall clock, which may jump. Only the optimistic protocol reads it.
+    wall: float
+
+
+@dataclass(slots=True)
+class Start(Event):
+    """The machine begins, or begins again with what it had persisted."""
+
+    incarnation: int
+    records: Sequence[tuple[bytes, bytes]]
+    #: Where each group's delivery log begins: older entries were dropped by retention.
+    log_begins: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ViewChanged(Event):
+    """Membership's word on groups, replicas and acceptors (a DomainView). Views arrive in order."""
+
+    view: Any
+
+
+@dataclass(slots=True)
+class Receive(Event):
+    """A message from a peer, as the generated class it was sent as."""
+
+    source: str
+    #: The incarnation at the other end of the channel, from the handshake and never from the message.
+    incarnation: int
+    message: Any
+
+
+@dataclass(slots=True)
+class ChannelReset(Event):
+    """The channel to a peer is new: what was in flight may be lost; the peer may be a new incarnation."""
+
+    peer: str
+    incarnation: int
+
+
+@dataclass(slots=True)
+class Ended(Event):
+    """Membership: this incarnation is over and sends nothing any more."""
+
+    incarnation: int
+
+
+@dataclass(slots=True)
+class TimerFired(Event):
+    name: str
+    #: 64 random bits, for machines that roll dice. The driver's, so that a seed replays them.
+    chance: int
+
+
+@dataclass(slots=True)
+class Advance(Event):
+    """A merged subscription waits for this group to reach the order key."""
+
+    group: str
+    key: bytes
+
+
+@dataclass(slots=True)
+class LogRead(Event):
+    """The answer to ReadLog: entries from `position` on, as many as fit; `begins` is what retention left."""
+
+    group: str
+    position: int
+    entries: Sequence[LogEntry]
+    begins: int
+    tag: str
+
+
+@dataclass(slots=True)
+class Propose(Event):
+    """To consensus: get some value decided in this instance.
+
+    Without a value, only find out what was decided. The quorums are the qualified majorities of the groups'
+    acceptors; every learner hears of the decision.
+    """
+
+    instance: bytes
+    groups: tuple[str, ...]
+    learners: tuple[str, ...]
+    value: bytes | None
+    #: The incarnation that owns round 0.
+    owner: int
+    #: What acceptors may close: see core/finished.py.
+    done: int
+    open: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class Decided(Event):
+    """From consensus. `here` says that this process drove the decision and is the first to know."""
+
+    instance: bytes
+    value: bytes
+    here: bool
+
+
+@dataclass(slots=True)
+class InstanceClosed(Event):
+    """From consensus: decided and forgotten long ago. The outcome is in the groups' logs."""
+
+    instance: bytes
+
+
+# -------------------------------------------------------------------------------------------------- effects
+
+
+@dataclass(slots=True)
+class Effect:
+    pass
+
+
+@dataclass(slots=True)
+class Send(Effect):
+    """One message to each of these processes; encoded once."""
+
+    to: Sequence[str]
+    message: Any
+
+
+@dataclass(slots=True)
+class Persist(Effect):
+    """Put keyed records, or delete them (value None), with the Delivers since the last Persist.
+
+    Transactions commit in the order of their Persists. One that is no barrier holds up only the sends in
+    `then`: a delivery must be durable before the gateway hears so, but the next stamp need not wait for it.
+    """
+
+    records: Sequence[tuple[bytes, bytes | None]]
+    barrier: bool = True
+    then: Sequence[Send] = ()
+
+
+@dataclass(slots=True)
+class Deliver(Effect):
+    """Append to a group's log. An optimistic delivery is shown to subscribers and not logged."""
+
+    group: str
+    position: int
+    entry: LogEntry
+    final: bool = True
+
+
+@dataclass(slots=True)
+class ResetLog(Effect):
+    """A snapshot replaced the log before this position; durable with the next Persist."""
+
+    group: str
+    position: int
+
+
+@dataclass(slots=True)
+class ReadLog(Effect):
+    group: str
+    position: int
+    count_max: int
+    #: Comes back in LogRead.
+    tag: str
+
+
+@dataclass(slots=True)
+class SetTimer(Effect):
+    """One wake-up per name; setting it again moves it."""
+
+    name: str
+    delay: float
+
+
+@dataclass(slots=True)
+class Hand(Effect):
+    """An event for a sibling machine in the same process, by role."""
+
+    role: str
+    event: Event
+
+
+@dataclass(slots=True)
+class Watermark(Effect):
+    """Nothing at or below this order key will still be delivered in the group."""
+
+    group: str
+    key: bytes
+
+
+@dataclass(slots=True)
+class Observe(Effect):
+    """For telemetry: a stage an envelope has reached, or why it waits."""
+
+    stage: str
+    id: bytes
+    detail: str = ""
+
+
+class Machine(Protocol):
+    @property
+    def handles(self) -> Sequence[type]:
+        """The generated message classes this machine receives: drivers route by them."""
+        ...
+
+    def step(self, event: Event) -> list[Effect]: ...
+
+    def buffers(self) -> dict[str, int]:
+        """The size of everything that grows, for limits, metrics and the boundedness checker."""
+        ...

@@ -1,0 +1,1 @@
+"""The clients' side: batching into envelopes, chaining, receipts."""

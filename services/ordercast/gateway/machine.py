@@ -1,0 +1,459 @@
+"""The gateway: many clients' messages in, envelopes out, receipts back.
+
+Messages with the same destination set leave in one envelope, as many as piled up: no timer delays them. What is
+in an envelope never changes, whoever dies meanwhile: a resend is the same envelope, the coordinator included.
+A gateway keeps nothing on disk. If it dies, clients repeat elsewhere, and delivery tells what is a duplicate.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.ids import KEY_BYTES, counter_of, envelope_id, pack_u64, sn_of, unpack_u64
+from ordercast.core.machine import (
+    ChannelReset,
+    Effect,
+    Event,
+    Observe,
+    Receive,
+    Send,
+    SetTimer,
+    Start,
+    TimerFired,
+    ViewChanged,
+)
+from ordercast.core.quorums import has_majority, majority
+from ordercast.core.view import View
+from ordercast.gateway.producer import Groups, Producer, Waiting
+from ordercast.gateway.settings import GatewaySettings
+from ordercast.v1.common_pb2 import (
+    REFUSAL_FENCED,
+    REFUSAL_UNSPECIFIED,
+    Batch,
+    Envelope,
+    Header,
+    Incarnation,
+    ProducerRange,
+)
+from ordercast.v1.gateway_pb2 import (
+    PUBLISH_STATUS_FENCED,
+    PUBLISH_STATUS_INVALID_ARGUMENT,
+    PUBLISH_STATUS_OK,
+    PUBLISH_STATUS_RESOURCE_EXHAUSTED,
+    PUBLISH_STATUS_SEQUENCE_GAP,
+    PUBLISH_STATUS_UNAVAILABLE,
+    PublishReply,
+    PublishRequest,
+    PublishStatus,
+)
+from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDecided, EnvelopeDelivered, EnvelopeDurable
+
+TICK = "gateway"
+_SESSION_MAX = 2**62
+
+
+@dataclass(slots=True)
+class Open:
+    """An envelope that is not finished."""
+
+    envelope: Envelope
+    groups: Groups
+    #: Whom to answer, one per range of the header.
+    clients: list[str]
+    deadline: float
+    delay: float
+    sent: float
+    delivered: dict[str, EnvelopeDelivered] = field(default_factory=dict)
+    durable: dict[str, dict[str, None]] = field(default_factory=dict)
+    decided: bool = False
+    answered: bool = False
+
+
+class Gateway:
+    handles = (PublishRequest, EnvelopeDecided, EnvelopeDelivered, EnvelopeDurable)
+
+    def __init__(self, process: str, settings: GatewaySettings | None = None, *, observe: bool = False) -> None:
+        self.process = process
+        self.settings = settings or GatewaySettings()
+        self.observe = observe
+        self.incarnation = 0
+        self.counter = 0
+        self.view: View | None = None
+        self.producers: dict[bytes, Producer] = {}
+        #: By rising counter.
+        self.open: dict[bytes, Open] = {}
+        #: Incarnations of the processes we are connected to, and when each was last heard of.
+        self.connected: dict[str, int] = {}
+        self.heard: dict[str, float] = {}
+        self.suspected: dict[str, None] = {}
+        self.out: list[Effect] = []
+        self.now = 0.0
+        self._on_message: dict[type, Callable[[Receive], None]] = {
+            PublishRequest: self._on_publish,
+            EnvelopeDecided: self._on_decided,
+            EnvelopeDelivered: self._on_delivered,
+            EnvelopeDurable: self._on_durable,
+        }
+
+    def step(self, event: Event) -> list[Effect]:
+        self.now, self.out = event.now, []
+        match event:
+            case Receive():
+                self._on_message[type(event.message)](event)
+            case TimerFired():
+                self.out.append(SetTimer(TICK, self.settings.tick_s))
+                self._on_tick()
+            case ChannelReset():
+                self._on_channel_reset(event)
+            case ViewChanged():
+                self.view = View(event.view)
+            case Start():
+                # A replica in our own process needs no channel.
+                self.incarnation = self.connected[self.process] = event.incarnation
+                self.out.append(SetTimer(TICK, self.settings.tick_s))
+            case _:
+                pass
+        self._fill_envelopes()
+        return self.out
+
+    def buffers(self) -> dict[str, int]:
+        return {
+            "waiting": sum(len(producer.waiting) for producer in self.producers.values()),
+            "unanswered": sum(1 for opened in self.open.values() if not opened.answered),
+            "open": len(self.open),
+        }
+
+    # ------------------------------------------------------------------------------------------- intake
+
+    def _on_publish(self, event: Receive) -> None:
+        request: PublishRequest = event.message
+        groups = tuple(sorted(request.groups))
+        wrong = self._what_is_wrong(request, groups)
+        if wrong:
+            self._refuse(event.source, request, PUBLISH_STATUS_INVALID_ARGUMENT, wrong)
+            return
+        producer = self._producer(request.producer, event.source)
+        status, detail = self._may_enter(producer, request, groups)
+        if status != PUBLISH_STATUS_OK:
+            producer.refused = producer.refused or (groups, request.first_sequence)
+            self._refuse(event.source, request, status, detail)
+            return
+        producer.refused = None
+        if request.session:
+            producer.clock = max(producer.clock, unpack_u64(request.session))
+        producer.expected[groups] = request.first_sequence + len(request.messages)
+        producer.outstanding += len(request.messages)
+        producer.waiting.append(
+            Waiting(
+                event.source,
+                request.producer,
+                request.epoch,
+                groups,
+                request.first_sequence,
+                list(request.messages),
+                request.unordered,
+                request.open_token,
+                request.trace,
+                request.ByteSize(),
+            )
+        )
+
+    def _what_is_wrong(self, request: PublishRequest, groups: Groups) -> str:
+        """A clear error for every bad input, before anything is stored."""
+        assert self.view is not None
+        settings = self.settings
+        unknown = [group for group in groups if group not in self.view.groups]
+        if not groups:
+            return "a message needs at least one destination group"
+        if len(groups) > settings.groups_max:
+            return f"{len(groups)} destination groups; at most {settings.groups_max}"
+        if len(dict.fromkeys(groups)) < len(groups):
+            return "a destination group is named twice"
+        if unknown:
+            return f"unknown group {unknown[0]!r}"
+        if not request.producer:
+            return "a producer needs an id"
+        if bool(request.messages) == bool(request.open_token):
+            return "a request has messages, or opens the producer"
+        if request.messages and request.first_sequence == 0:
+            return "sequences start at 1"
+        if len(request.messages) > settings.envelope_messages_max:
+            return f"{len(request.messages)} messages in one request; at most {settings.envelope_messages_max}"
+        if any(len(message.payload) > settings.payload_bytes_max for message in request.messages):
+            return f"a payload has more than {settings.payload_bytes_max} bytes"
+        if request.ByteSize() > settings.envelope_bytes_max + 1024:
+            return f"a request has more than {settings.envelope_bytes_max} bytes"
+        if request.session and (len(request.session) != 8 or unpack_u64(request.session) > _SESSION_MAX):
+            return "not a session token"
+        return ""
+
+    def _may_enter(self, producer: Producer, request: PublishRequest, groups: Groups) -> tuple[PublishStatus, str]:
+        if producer.refused is not None and producer.refused != (groups, request.first_sequence):
+            return PUBLISH_STATUS_SEQUENCE_GAP, "repeat the refused request first"
+        if request.messages and request.first_sequence > producer.expected.get(groups, request.first_sequence):
+            return PUBLISH_STATUS_SEQUENCE_GAP, f"expected sequence {producer.expected[groups]}"
+        if producer.outstanding + len(request.messages) > self.settings.producer_messages_max:
+            return PUBLISH_STATUS_RESOURCE_EXHAUSTED, "out of credits"
+        lacking = [group for group in groups if self._lacks_quorum(group)]
+        if lacking:
+            return PUBLISH_STATUS_UNAVAILABLE, f"group {lacking[0]!r} has no quorum"
+        return PUBLISH_STATUS_OK, ""
+
+    def _lacks_quorum(self, group: str) -> bool:
+        """What is disseminated cannot be withdrawn, and holds up its other groups: better refuse it."""
+        assert self.view is not None
+        replicas = self.view.groups[group].replicas
+        return sum(1 for process in replicas if process not in self.suspected) < majority(len(replicas))
+
+    def _refuse(self, client: str, request: PublishRequest, status: PublishStatus, detail: str) -> None:
+        reply = PublishReply(
+            producer=request.producer,
+            groups=request.groups,
+            first_sequence=request.first_sequence,
+            count=len(request.messages),
+            status=status,
+            detail=detail,
+            credits=self.settings.producer_messages_max,
+            open_token=request.open_token,
+        )
+        self.out.append(Send((client,), reply))
+
+    def _producer(self, id_: bytes, client: str) -> Producer:
+        producer = self.producers.get(id_)
+        if producer is None:
+            producer = self.producers[id_] = Producer(id_, client)
+        producer.client = client
+        return producer
+
+    # ---------------------------------------------------------------------------------------- envelopes
+
+    def _fill_envelopes(self) -> None:
+        """[E6] By destination set, from all producers; what arrives meanwhile fills the next envelope."""
+        while len(self.open) < self.settings.envelopes_open_max:
+            filled: dict[Groups, list[Waiting]] = {}
+            for producer in self.producers.values():
+                if producer.waiting:
+                    for item in producer.ready():
+                        filled.setdefault(item.groups, []).append(item)
+            sent = False
+            for groups, items in filled.items():
+                if len(self.open) < self.settings.envelopes_open_max:
+                    sent = self._submit(groups, self._as_fit(items)) or sent
+            if not sent:
+                return
+
+    def _as_fit(self, items: list[Waiting]) -> list[Waiting]:
+        """From the front, so that no producer's message overtakes; what does not fit comes next."""
+        fit: list[Waiting] = []
+        count = size = 0
+        for item in items:
+            count += len(item.messages)
+            size += item.size
+            limit = count > self.settings.envelope_messages_max or size > self.settings.envelope_bytes_max
+            if fit and limit:
+                break
+            fit.append(item)
+        return fit
+
+    def _submit(self, groups: Groups, items: list[Waiting]) -> bool:
+        assert self.view is not None
+        coordinator = self._choose_coordinator(groups)
+        if coordinator is None:
+            return False
+        id_ = envelope_id(self.incarnation, self.counter)
+        self.counter += 1
+        clock = 0
+        for item in items:
+            producer = self.producers[item.producer]
+            producer.waiting.remove(item)
+            ordered = not item.unordered or producer.undecided.get(id_, (groups, False))[1]
+            producer.undecided[id_] = (groups, ordered)
+            clock = max(clock, producer.clock)
+        ranges, clients = self._ranges(items)
+        header = Header(
+            id=id_,
+            destinations=self.view.destinations(groups),
+            coordinator=coordinator,
+            session=pack_u64(clock),
+            done=self.counter - 1,
+            open=[counter_of(opened) for opened in self.open],
+            ranges=ranges,
+            gateway=self.process,
+            trace=next((item.trace for item in items if item.trace), b""),
+        )
+        body = Batch(messages=[message for item in items for message in item.messages]).SerializeToString()
+        envelope = Envelope(header=header, body=body)
+        delay = self.settings.resend_s
+        self.open[id_] = Open(envelope, groups, clients, self.now + delay, delay, self.now)
+        self.out.append(Send(self.view.replicas_of(groups), Disseminate(envelope=envelope)))
+        if self.observe:
+            self.out.append(Observe("submit", id_, ",".join(groups)))
+        return True
+
+    def _ranges(self, items: list[Waiting]) -> tuple[list[ProducerRange], list[str]]:
+        """Requests that follow on each other become one range."""
+        ranges: list[ProducerRange] = []
+        clients: list[str] = []
+        for item in items:
+            last = ranges[-1] if ranges else None
+            if (
+                last is not None
+                and not item.open_token
+                and not last.open_token
+                and (last.producer, last.epoch) == (item.producer, item.epoch)
+                and last.first_sequence + last.count == item.first_sequence
+                and clients[-1] == item.client
+            ):
+                last.count += len(item.messages)
+                continue
+            ranges.append(
+                ProducerRange(
+                    producer=item.producer,
+                    epoch=item.epoch,
+                    first_sequence=item.first_sequence,
+                    count=len(item.messages),
+                    open_token=item.open_token,
+                )
+            )
+            clients.append(item.client)
+        return ranges, clients
+
+    def _choose_coordinator(self, groups: Groups) -> Incarnation | None:
+        """A replica that is believed to be up, of as many of the groups as possible."""
+        assert self.view is not None
+        up = [p for p in self.view.replicas_of(groups) if p in self.connected and p not in self.suspected]
+        if not up:
+            return None
+        members = [self.view.groups[group].replicas for group in groups]
+        best = max(up, key=lambda process: (sum(process in replicas for replicas in members), process))
+        return Incarnation(process=best, number=self.connected[best])
+
+    # ------------------------------------------------------------------------------------------- answers
+
+    def _opened(self, event: Receive) -> Open | None:
+        self.heard[event.source] = self.now
+        self.suspected.pop(event.source, None)
+        return self.open.get(event.message.id)
+
+    def _on_decided(self, event: Receive) -> None:
+        opened = self._opened(event)
+        if opened is not None:
+            self._is_decided(opened, event.message.order_key)
+
+    def _is_decided(self, opened: Open, order_key: bytes) -> None:
+        """[E6] Before delivery: the producers' next envelopes may leave, above this sn."""
+        if opened.decided:
+            return
+        if len(order_key) != KEY_BYTES:
+            raise RemoteProtocolError("not an order key")
+        opened.decided = True
+        header = opened.envelope.header
+        for range_ in header.ranges:
+            producer = self.producers[range_.producer]
+            producer.clock = max(producer.clock, sn_of(order_key))
+            producer.undecided.pop(header.id, None)
+
+    def _on_delivered(self, event: Receive) -> None:
+        delivered: EnvelopeDelivered = event.message
+        opened = self._opened(event)
+        if opened is None:
+            return
+        if delivered.group not in opened.groups or len(delivered.outcomes) != len(opened.clients):
+            raise RemoteProtocolError("not a delivery of this envelope")
+        self._is_decided(opened, delivered.order_key)
+        opened.delivered.setdefault(delivered.group, delivered)
+        if len(opened.delivered) == len(opened.groups) and not opened.answered:
+            self._answer(opened)
+        self._finish(opened)
+
+    def _answer(self, opened: Open) -> None:
+        """Rule 12: one replica of each destination group has delivered."""
+        opened.answered = True
+        for index, range_ in enumerate(opened.envelope.header.ranges):
+            self.producers[range_.producer].outstanding -= range_.count
+            first = opened.delivered[opened.groups[0]].outcomes[index]
+            reply = PublishReply(
+                producer=range_.producer,
+                groups=opened.groups,
+                first_sequence=range_.first_sequence,
+                count=range_.count,
+                epoch=first.epoch,
+                last_sequence=first.last_sequence,
+                session=pack_u64(self.producers[range_.producer].clock),
+                credits=self.settings.producer_messages_max,
+                open_token=range_.open_token,
+            )
+            if first.refusal != REFUSAL_UNSPECIFIED:
+                fenced = first.refusal == REFUSAL_FENCED
+                reply.status = PUBLISH_STATUS_FENCED if fenced else PUBLISH_STATUS_SEQUENCE_GAP
+                self.out.append(Send((opened.clients[index],), reply))
+                continue
+            reply.status = PUBLISH_STATUS_OK
+            if range_.open_token:
+                reply.order_key = opened.delivered[opened.groups[0]].order_key
+                self.out.append(Send((opened.clients[index],), reply))
+            for number, span in enumerate(first.spans):
+                receipt = PublishReply()
+                receipt.CopyFrom(reply)
+                receipt.first_sequence, receipt.count = span.first_sequence, span.count
+                receipt.order_key, receipt.duplicate = span.order_key, span.duplicate
+                for group in opened.groups:
+                    there = opened.delivered[group].outcomes[index].spans[number]
+                    receipt.offsets.add(group=group, first_offset=there.first_offset)
+                self.out.append(Send((opened.clients[index],), receipt))
+
+    def _on_durable(self, event: Receive) -> None:
+        opened = self._opened(event)
+        if opened is not None:
+            opened.durable.setdefault(event.message.group, {})[event.source] = None
+            self._finish(opened)
+
+    def _finish(self, opened: Open) -> None:
+        if opened.answered and self.is_finished(opened):
+            del self.open[opened.envelope.header.id]
+
+    def is_finished(self, opened: Open) -> bool:
+        """[E8] Durable at a majority of each group. A receipt comes earlier, and finishes nothing."""
+        assert self.view is not None
+        groups = self.view.groups
+        return all(has_majority(groups[name].replicas, opened.durable.get(name, {})) for name in opened.groups)
+
+    # ------------------------------------------------------------------------------------------- silence
+
+    def _on_tick(self) -> None:
+        assert self.view is not None
+        for opened in self.open.values():
+            if self.now < opened.deadline:
+                continue
+            opened.deadline = self.now + opened.delay
+            opened.delay = min(opened.delay * 2, self.settings.resend_s_max)
+            silent = [process for process in self.view.replicas_of(opened.groups) if self._owes(opened, process)]
+            for process in silent:
+                if self.heard.get(process, -1.0) < opened.sent:
+                    self.suspected[process] = None
+            if silent:
+                self.out.append(Send(silent, self.resend(opened)))
+
+    def resend(self, opened: Open) -> Disseminate:
+        """The same envelope: two coordinators of one instance would both skip phase 1."""
+        return Disseminate(envelope=opened.envelope, again=True)
+
+    def _owes(self, opened: Open, process: str) -> bool:
+        assert self.view is not None
+        return any(
+            process in self.view.groups[name].replicas
+            and (process not in opened.durable.get(name, {}) or name not in opened.delivered)
+            for name in opened.groups
+        )
+
+    def _on_channel_reset(self, event: ChannelReset) -> None:
+        peer = event.peer
+        self.connected[peer] = event.incarnation
+        self.heard[peer] = self.now
+        self.suspected.pop(peer, None)
+        for producer in self.producers.values():
+            if producer.client == peer:
+                # A new stream of requests: it starts with what has no receipt yet.
+                producer.expected, producer.refused = {}, None
+        again = [opened for opened in self.open.values() if self._owes(opened, peer)]
+        self.out += [Send((peer,), self.resend(opened)) for opened in again]

@@ -1,0 +1,81 @@
+"""One producer's messages at a gateway, and which of them may leave.
+
+[SCALATOM E6] The protocol promises no order between two envelopes in flight: m1 and m2 to {A1, A2, A3} over FIFO
+channels, A3's clock at 100: {A1, A3} decide m1 at 100, {A1, A2} decide m2 at 6. So an envelope leaves only when
+the producer's earlier ones that share a group with it are decided, and carries their highest sn.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ordercast.v1.common_pb2 import Message
+
+Groups = tuple[str, ...]
+
+#: Claims a group for messages that have to stay behind.
+_HELD_BACK: Groups = ()
+
+
+@dataclass(slots=True)
+class Waiting:
+    """One request, accepted and not yet in an envelope."""
+
+    client: str
+    producer: bytes
+    epoch: int
+    groups: Groups
+    first_sequence: int
+    messages: list[Message]
+    unordered: bool
+    open_token: bytes
+    trace: bytes
+    size: int
+
+
+@dataclass(slots=True)
+class Producer:
+    id: bytes
+    client: str
+    #: The highest sn this producer has seen: acknowledged, delivered to it, or decided here.
+    clock: int = 0
+    waiting: list[Waiting] = field(default_factory=list)
+    #: Envelopes of ours that are not decided: their groups, and whether order matters across sets.
+    undecided: dict[bytes, tuple[Groups, bool]] = field(default_factory=dict)
+    #: The next sequence of each set in this stream of requests.
+    expected: dict[Groups, int] = field(default_factory=dict)
+    #: After a refusal, everything else is refused until that request comes again: order.
+    refused: tuple[Groups, int] | None = None
+    #: Messages without a receipt.
+    outstanding: int = 0
+
+    def ready(self) -> list[Waiting]:
+        """What may leave now, in order.
+
+        A message may not overtake: with m1 to {A}, m2 to {A, B}, m3 to {A} waiting, m3 must not ride with m1.
+        Messages to the same set leave in sequence even if they are unordered, for a gap would be refused.
+        """
+        taken: list[Waiting] = []
+        busy = dict.fromkeys(self.busy_sets())
+        claims: dict[str, Groups] = dict.fromkeys(self.busy_groups(), _HELD_BACK)
+        for item in self.waiting:
+            if item.groups not in busy and (item.unordered or self.may_join(item, claims)):
+                taken.append(item)
+                claim = item.groups
+            else:
+                busy[item.groups] = None
+                claim = _HELD_BACK
+            if not item.unordered:
+                for group in item.groups:
+                    if claims.get(group) != _HELD_BACK:
+                        claims[group] = claim
+        return taken
+
+    def may_join(self, item: Waiting, claims: dict[str, Groups]) -> bool:
+        """No earlier message outside this envelope shares a group with it."""
+        return all(claims.get(group, item.groups) == item.groups for group in item.groups)
+
+    def busy_sets(self) -> Iterable[Groups]:
+        return [groups for groups, _ in self.undecided.values()]
+
+    def busy_groups(self) -> Iterable[str]:
+        return [group for groups, ordered in self.undecided.values() if ordered for group in groups]

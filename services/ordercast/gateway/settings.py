@@ -1,0 +1,19 @@
+"""What a gateway can set."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class GatewaySettings:
+    tick_s: float = 0.1
+    #: No word about an envelope for so long: send it again. Doubles up to the maximum.
+    resend_s: float = 0.5
+    resend_s_max: float = 2.0
+    #: Messages a producer may have here without a receipt: its credits.
+    producer_messages_max: int = 256
+    #: Envelopes that are not finished; what replicas keep per gateway is bounded by it.
+    envelopes_open_max: int = 64
+    envelope_messages_max: int = 1024
+    envelope_bytes_max: int = 1 << 20
+    payload_bytes_max: int = 1 << 20
+    groups_max: int = 64

@@ -1,0 +1,1 @@
+"""Paxos: single instances over several groups (proposer, acceptor), and a replicated log (log)."""

@@ -1,0 +1,217 @@
+"""The acceptors of one process, for all groups placed on it.
+
+[Paxos] An acceptor promises rounds and votes in them, and never forgets either before the instance is closed.
+It does not know quorums: whose votes count in which group is the proposer's business.
+[SCALATOM E8] A closed instance is never reopened. "Closed" is kept per gateway incarnation as a counter (all
+below it are closed), and as single buried ids where the incarnation ended before it could raise the counter.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.finished import Finished
+from ordercast.core.ids import ID_BYTES, counter_of, incarnation_of, pack_u64, unpack_u64
+from ordercast.core.machine import Effect, Event, Persist, Receive, Send, Start, ViewChanged
+from ordercast.core.view import View
+from ordercast.v1.common_pb2 import Destination
+from ordercast.v1.consensus_pb2 import (
+    Accept,
+    Accepted,
+    AcceptorRecord,
+    Bury,
+    Closed,
+    ClosedRecord,
+    Prepare,
+    Promise,
+    Rejected,
+    Round,
+)
+
+RoundKey = tuple[int, int]
+
+_INSTANCE, _DONE, _BURIED = b"i", b"d", b"b"
+
+
+def round_key(round_: Round) -> RoundKey:
+    return (round_.number, round_.owner)
+
+
+def round_message(key: RoundKey) -> Round:
+    return Round(number=key[0], owner=key[1])
+
+
+@dataclass(slots=True)
+class Vote:
+    """What binds this acceptor in one instance."""
+
+    promised: RoundKey
+    voted: RoundKey | None = None
+    value: bytes = b""
+
+    def record(self) -> bytes:
+        record = AcceptorRecord(promised=round_message(self.promised), voted_value=self.value)
+        if self.voted is not None:
+            record.voted_round.CopyFrom(round_message(self.voted))
+        return record.SerializeToString()
+
+    @classmethod
+    def from_record(cls, data: bytes) -> "Vote":
+        record = AcceptorRecord.FromString(data)
+        voted = round_key(record.voted_round) if record.HasField("voted_round") else None
+        return cls(round_key(record.promised), voted, record.voted_value)
+
+
+class Acceptor:
+    handles = (Prepare, Accept, Bury)
+
+    def __init__(self, process: str) -> None:
+        self.process = process
+        self.view: View | None = None
+        #: Open instances, by gateway incarnation, so that closing many is one look-up.
+        self.votes: dict[int, dict[bytes, Vote]] = {}
+        self.done: dict[int, Finished] = {}
+        self.buried: dict[bytes, None] = {}
+        self._on_message: dict[type, Callable[[Receive], list[Effect]]] = {
+            Prepare: self._on_prepare,
+            Accept: self._on_accept,
+            Bury: self._on_bury,
+        }
+
+    def step(self, event: Event) -> list[Effect]:
+        if isinstance(event, Receive):
+            return self._on_message[type(event.message)](event)
+        if isinstance(event, Start):
+            self._recover(event.records)
+        elif isinstance(event, ViewChanged):
+            self.view = View(event.view)
+        return []
+
+    def buffers(self) -> dict[str, int]:
+        return {
+            "instances": sum(len(votes) for votes in self.votes.values()),
+            "done": len(self.done),
+            "buried": len(self.buried),
+        }
+
+    # ------------------------------------------------------------------------------------------- phases
+
+    def _on_prepare(self, event: Receive) -> list[Effect]:
+        """[Paxos phase 1b] Promise to ignore lower rounds, and tell the vote of the highest one so far."""
+        prepare: Prepare = event.message
+        round_ = self._checked(event, prepare.round, prepare.groups)
+        instance = prepare.instance
+        if self.is_closed(instance):
+            return [Send((event.source,), Closed(instance=instance))]
+        vote = self._vote(instance)
+        if vote is not None and round_ < vote.promised:
+            return [self._rejected(event.source, instance, vote)]
+        if vote is None:
+            vote = self._open(instance, round_)
+        vote.promised = round_
+        promise = Promise(instance=instance, round=prepare.round, voted_value=vote.value)
+        if vote.voted is not None:
+            promise.voted_round.CopyFrom(round_message(vote.voted))
+        return [Persist([(_INSTANCE + instance, vote.record())]), Send((event.source,), promise)]
+
+    def _on_accept(self, event: Receive) -> list[Effect]:
+        """[Paxos phase 2b] Vote, unless a higher round was promised."""
+        accept: Accept = event.message
+        round_ = self._checked(event, accept.round, accept.groups)
+        instance = accept.instance
+        records = self._close(incarnation_of(instance), accept)
+        effects: list[Effect] = [Persist(records)] if records else []
+        if self.is_closed(instance):
+            effects.append(Send((event.source,), Closed(instance=instance)))
+            return effects
+        vote = self._vote(instance)
+        if vote is not None and round_ < vote.promised:
+            effects.append(self._rejected(event.source, instance, vote))
+            return effects
+        if vote is None:
+            vote = self._open(instance, round_)
+        vote.promised = vote.voted = round_
+        vote.value = accept.value
+        records.append((_INSTANCE + instance, vote.record()))
+        return [Persist(records), Send((event.source,), Accepted(instance=instance, round=accept.round))]
+
+    def _rejected(self, source: str, instance: bytes, vote: Vote) -> Effect:
+        return Send((source,), Rejected(instance=instance, promised=round_message(vote.promised)))
+
+    def _checked(self, event: Receive, round_: Round, groups: Iterable[Destination]) -> RoundKey:
+        """A round is used by its owner alone; each acceptor checks the configuration of its own groups."""
+        if len(event.message.instance) != ID_BYTES:
+            raise RemoteProtocolError("an instance id has 16 bytes")
+        if round_.owner != event.incarnation:
+            raise RemoteProtocolError(f"round of incarnation {round_.owner} used by {event.incarnation}")
+        mine = False
+        for destination in groups:
+            group = self.view.groups.get(destination.group) if self.view else None
+            if group is None or self.process not in group.acceptors:
+                continue
+            if group.configuration != destination.configuration:
+                raise RemoteProtocolError(f"group {group.name!r} is in configuration {group.configuration}")
+            mine = True
+        if not mine:
+            raise RemoteProtocolError("this process is no acceptor of the instance's groups")
+        return round_key(round_)
+
+    # ------------------------------------------------------------------------------------------ forgetting
+
+    def is_closed(self, instance: bytes) -> bool:
+        finished = self.done.get(incarnation_of(instance))
+        return (finished is not None and counter_of(instance) in finished) or instance in self.buried
+
+    def _close(self, incarnation: int, accept: Accept) -> list[tuple[bytes, bytes | None]]:
+        """[SCALATOM E8] At an acceptor, `done` takes effect at once."""
+        finished = self.done.setdefault(incarnation, Finished())
+        if not finished.merge(accept.done, accept.open):
+            return []
+        votes = self.votes.get(incarnation, {})
+        closed = [instance for instance in votes if counter_of(instance) in finished]
+        for instance in closed:
+            del votes[instance]
+        if not votes:
+            self.votes.pop(incarnation, None)
+        records: list[tuple[bytes, bytes | None]] = [(_INSTANCE + instance, None) for instance in closed]
+        record = ClosedRecord(done=finished.done, open=finished.open).SerializeToString()
+        records.append((_DONE + pack_u64(incarnation), record))
+        return records
+
+    def _on_bury(self, event: Receive) -> list[Effect]:
+        records: list[tuple[bytes, bytes | None]] = []
+        for instance in event.message.instances:
+            if len(instance) != ID_BYTES:
+                raise RemoteProtocolError("an instance id has 16 bytes")
+            if self.is_closed(instance):
+                continue
+            self.buried[instance] = None
+            votes = self.votes.get(incarnation_of(instance), {})
+            if votes.pop(instance, None) is not None:
+                records.append((_INSTANCE + instance, None))
+                if not votes:
+                    del self.votes[incarnation_of(instance)]
+            records.append((_BURIED + instance, b""))
+        return [Persist(records)] if records else []
+
+    # ------------------------------------------------------------------------------------------- instances
+
+    def _vote(self, instance: bytes) -> Vote | None:
+        return self.votes.get(incarnation_of(instance), {}).get(instance)
+
+    def _open(self, instance: bytes, round_: RoundKey) -> Vote:
+        vote = Vote(promised=round_)
+        self.votes.setdefault(incarnation_of(instance), {})[instance] = vote
+        return vote
+
+    def _recover(self, records: Any) -> None:
+        for key, value in records:
+            kind, rest = key[:1], key[1:]
+            if kind == _INSTANCE:
+                self.votes.setdefault(incarnation_of(rest), {})[rest] = Vote.from_record(value)
+            elif kind == _DONE:
+                record = ClosedRecord.FromString(value)
+                self.done[unpack_u64(rest)] = Finished(record.done, record.open)
+            else:
+                self.buried[rest] = None

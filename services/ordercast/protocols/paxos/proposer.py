@@ -1,0 +1,254 @@
+"""The proposers of one process: many instances at once.
+
+[Paxos] with qualified majorities as quorums: the acceptors of every group of an instance must reach a
+majority, and two such quorums meet in every group. [SCALATOM 3.6] needs uniform agreement and termination.
+
+Round 0 belongs to one incarnation that the instance names, so it may skip phase 1. Everyone else, and that
+process after a restart, starts with phase 1 in a higher round: otherwise L could have 5 chosen by {a1, a2}
+in round 0, restart without memory, and have 7 chosen by {a2, a3} in round 0 again.
+
+Suspicion may be wrong at any time without harm: whoever proposes too early only raises the round.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ordercast.core.machine import (
+    Decided,
+    Effect,
+    Event,
+    Hand,
+    InstanceClosed,
+    Propose,
+    Receive,
+    Send,
+    SetTimer,
+    Start,
+    TimerFired,
+    ViewChanged,
+)
+from ordercast.core.quorums import qualified_majority
+from ordercast.core.view import View
+from ordercast.protocols.paxos.acceptor import RoundKey, round_key, round_message
+from ordercast.v1.consensus_pb2 import Accept, Accepted, Closed, Decide, Prepare, Promise, Rejected
+
+TIMER = "proposer"
+
+
+@dataclass(frozen=True, slots=True)
+class ProposerSettings:
+    #: How long to wait for answers before asking again; doubled up to the maximum.
+    retry_s: float = 0.2
+    retry_s_max: float = 2.0
+
+
+class Phase(Enum):
+    #: Lost to a higher round: waits before it tries again, so that duels end.
+    BACKOFF = "backoff"
+    PREPARE = "prepare"
+    #: Promised by a quorum, without a vote and without a value of our own.
+    WANTS_VALUE = "wants value"
+    ACCEPT = "accept"
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One instance, as this process tries to get it decided."""
+
+    proposal: Propose
+    round: RoundKey
+    phase: Phase
+    value: bytes | None
+    deadline: float
+    delay: float
+    number_max: int = 0
+    promises: dict[str, tuple[RoundKey, bytes] | None] = field(default_factory=dict)
+    votes: dict[str, None] = field(default_factory=dict)
+
+
+class Proposer:
+    handles = (Promise, Accepted, Rejected, Closed)
+
+    def __init__(self, process: str, client: str, settings: ProposerSettings | None = None) -> None:
+        """`client` is the role of the sibling machine that hears of decisions."""
+        self.process = process
+        self.client = client
+        self.settings = settings or ProposerSettings()
+        self.incarnation = 0
+        self.view: View | None = None
+        self.attempts: dict[bytes, Attempt] = {}
+        self._timer_set = False
+        self._on_message: dict[type, Callable[[Attempt, Receive], list[Effect]]] = {
+            Promise: self._on_promise,
+            Accepted: self._on_accepted,
+            Rejected: self._on_rejected,
+            Closed: self._on_closed,
+        }
+
+    def step(self, event: Event) -> list[Effect]:
+        match event:
+            case Receive():
+                attempt = self.attempts.get(event.message.instance)
+                effects = self._on_message[type(event.message)](attempt, event) if attempt else []
+            case Propose():
+                effects = self._on_propose(event)
+            case Decided():
+                self.attempts.pop(event.instance, None)
+                effects = []
+            case TimerFired():
+                self._timer_set = False
+                effects = self._on_timer(event.now)
+            case ViewChanged():
+                self.view = View(event.view)
+                effects = []
+            case Start():
+                self.incarnation = event.incarnation
+                effects = []
+            case _:
+                effects = []
+        if self.attempts and not self._timer_set:
+            self._timer_set = True
+            effects.append(SetTimer(TIMER, self.settings.retry_s))
+        return effects
+
+    def buffers(self) -> dict[str, int]:
+        return {"attempts": len(self.attempts)}
+
+    # ------------------------------------------------------------------------------------------- starting
+
+    def owns_round_zero(self, proposal: Propose) -> bool:
+        return proposal.owner == self.incarnation
+
+    def _on_propose(self, proposal: Propose) -> list[Effect]:
+        attempt = self.attempts.get(proposal.instance)
+        if attempt is not None:
+            if attempt.value is None:
+                attempt.value = proposal.value
+                if attempt.phase is Phase.WANTS_VALUE and attempt.value is not None:
+                    return self._send_accepts(attempt, proposal.now)
+            return []
+        attempt = Attempt(
+            proposal, (0, self.incarnation), Phase.ACCEPT, proposal.value, proposal.now, self.settings.retry_s
+        )
+        self.attempts[proposal.instance] = attempt
+        if proposal.value is not None and self.owns_round_zero(proposal):
+            return self._send_accepts(attempt, proposal.now)
+        return self._start_round(attempt, proposal.now)
+
+    def _start_round(self, attempt: Attempt, now: float) -> list[Effect]:
+        """[Paxos phase 1a] in a round above every round we heard of."""
+        attempt.number_max += 1
+        attempt.round = (attempt.number_max, self.incarnation)
+        attempt.phase = Phase.PREPARE
+        attempt.promises = {}
+        attempt.votes = {}
+        self._put_off(attempt, now)
+        return [Send(self._acceptors(attempt), self._prepare(attempt))]
+
+    def _send_accepts(self, attempt: Attempt, now: float) -> list[Effect]:
+        """[Paxos phase 2a]"""
+        attempt.phase = Phase.ACCEPT
+        self._put_off(attempt, now)
+        return [Send(self._acceptors(attempt), self._accept(attempt))]
+
+    # ------------------------------------------------------------------------------------------- answers
+
+    def _on_promise(self, attempt: Attempt, event: Receive) -> list[Effect]:
+        promise: Promise = event.message
+        if attempt.phase is not Phase.PREPARE or round_key(promise.round) != attempt.round:
+            return []
+        voted = None
+        if promise.HasField("voted_round"):
+            voted = (round_key(promise.voted_round), promise.voted_value)
+        attempt.promises[event.source] = voted
+        if not self._quorum(attempt, attempt.promises):
+            return []
+        votes = [vote for vote in attempt.promises.values() if vote is not None]
+        if votes:
+            # The only value that an earlier round can have decided.
+            attempt.value = max(votes)[1]
+        if attempt.value is None:
+            attempt.phase = Phase.WANTS_VALUE
+            return []
+        return self._send_accepts(attempt, event.now)
+
+    def _on_accepted(self, attempt: Attempt, event: Receive) -> list[Effect]:
+        if attempt.phase is not Phase.ACCEPT or round_key(event.message.round) != attempt.round:
+            return []
+        attempt.votes[event.source] = None
+        if not self._quorum(attempt, attempt.votes):
+            return []
+        proposal, value = attempt.proposal, attempt.value
+        assert value is not None
+        del self.attempts[proposal.instance]
+        others = [learner for learner in proposal.learners if learner != self.process]
+        decided = Decided(event.now, event.wall, proposal.instance, value, here=True)
+        effects: list[Effect] = [Hand(self.client, decided)]
+        if others:
+            effects.insert(0, Send(others, Decide(instance=proposal.instance, value=value)))
+        return effects
+
+    def _on_rejected(self, attempt: Attempt, event: Receive) -> list[Effect]:
+        promised = round_key(event.message.promised)
+        attempt.number_max = max(attempt.number_max, promised[0])
+        if promised > attempt.round and attempt.phase is not Phase.BACKOFF:
+            attempt.phase = Phase.BACKOFF
+            # Ranks differ, so of two proposers that keep outbidding each other one is soon alone.
+            rank = attempt.proposal.learners.index(self.process)
+            attempt.deadline = event.now + self.settings.retry_s * (1 + rank)
+        return []
+
+    def _on_closed(self, attempt: Attempt, event: Receive) -> list[Effect]:
+        instance = attempt.proposal.instance
+        del self.attempts[instance]
+        return [Hand(self.client, InstanceClosed(event.now, event.wall, instance))]
+
+    def _on_timer(self, now: float) -> list[Effect]:
+        effects: list[Effect] = []
+        for attempt in self.attempts.values():
+            if now < attempt.deadline or attempt.phase is Phase.WANTS_VALUE:
+                continue
+            if attempt.phase is Phase.BACKOFF:
+                effects += self._start_round(attempt, now)
+                continue
+            self._put_off(attempt, now)
+            answered = attempt.promises if attempt.phase is Phase.PREPARE else attempt.votes
+            silent = [acceptor for acceptor in self._acceptors(attempt) if acceptor not in answered]
+            message = self._prepare(attempt) if attempt.phase is Phase.PREPARE else self._accept(attempt)
+            effects.append(Send(silent, message))
+        return effects
+
+    # ------------------------------------------------------------------------------------------- parts
+
+    def _put_off(self, attempt: Attempt, now: float) -> None:
+        attempt.deadline = now + attempt.delay
+        attempt.delay = min(attempt.delay * 2, self.settings.retry_s_max)
+
+    def _acceptors(self, attempt: Attempt) -> tuple[str, ...]:
+        assert self.view is not None
+        return self.view.acceptors_of(attempt.proposal.groups)
+
+    def _quorum(self, attempt: Attempt, voters: Mapping[str, object]) -> bool:
+        assert self.view is not None
+        groups = self.view.groups
+        return qualified_majority((groups[name].acceptors for name in attempt.proposal.groups), voters)
+
+    def _prepare(self, attempt: Attempt) -> Prepare:
+        assert self.view is not None
+        return Prepare(
+            instance=attempt.proposal.instance,
+            round=round_message(attempt.round),
+            groups=self.view.destinations(attempt.proposal.groups),
+        )
+
+    def _accept(self, attempt: Attempt) -> Accept:
+        assert self.view is not None and attempt.value is not None
+        return Accept(
+            instance=attempt.proposal.instance,
+            round=round_message(attempt.round),
+            value=attempt.value,
+            groups=self.view.destinations(attempt.proposal.groups),
+            done=attempt.proposal.done,
+            open=attempt.proposal.open,
+        )

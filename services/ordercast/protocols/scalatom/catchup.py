@@ -1,0 +1,245 @@
+"""Recovery from the own disk, and catching up with the group: from its log, or from a snapshot.
+
+[E5] A replica that comes back is a slow one: it reads what it persisted, and asks for the delivered prefix it
+lacks. [E8] It never counts an envelope as delivered because somebody calls it closed; only its place in the
+log says what came before it.
+"""
+
+from typing import TYPE_CHECKING
+
+from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.ids import KEY_BYTES, unpack_u64
+from ordercast.core.machine import LogRead, Persist, ReadLog, Receive, ResetLog, Send
+from ordercast.protocols.scalatom import records
+from ordercast.protocols.scalatom.held import Held
+from ordercast.protocols.scalatom.records import Record
+from ordercast.protocols.scalatom.replica import Replica
+from ordercast.v1.sequencer_pb2 import (
+    DeliveredRecord,
+    DoneRecord,
+    FetchLog,
+    LogChunk,
+    PositionRecord,
+    ProducerRecord,
+    Snapshot,
+    StampedRecord,
+)
+
+if TYPE_CHECKING:
+    from ordercast.protocols.scalatom.machine import Scalatom
+
+
+class CatchUp:
+    def __init__(self, machine: "Scalatom") -> None:
+        self.machine = machine
+
+    # ------------------------------------------------------------------------------------------- recovery
+
+    def recover(self, saved: list[tuple[bytes, bytes]]) -> None:
+        """Rebuild everything from the records; what they do not say, peers will."""
+        machine = self.machine
+        producers: dict[str, list[ProducerRecord]] = {}
+        stamped: list[StampedRecord] = []
+        for key, value in saved:
+            kind = key[:1]
+            if kind == records.STAMPED:
+                stamped.append(StampedRecord.FromString(value))
+            elif kind == records.CLOCK:
+                machine.reserved = unpack_u64(value)
+            elif kind == records.POSITION:
+                record = PositionRecord.FromString(value)
+                replica = machine.replicas[key[1:].decode()]
+                replica.position, replica.offset = record.position, record.offset
+                replica.last_key = record.order_key
+            elif kind == records.PRODUCER:
+                producers.setdefault(records.group_of(key), []).append(ProducerRecord.FromString(value))
+            elif kind == records.DELIVERED:
+                self._recover_delivered(machine.replicas[records.group_of(key)], value)
+            elif kind == records.DONE:
+                machine.replicas[records.group_of(key)].load_done(DoneRecord.FromString(value))
+        for group, messages in producers.items():
+            machine.replicas[group].producers.load(messages)
+        self.restore_clock(stamped)
+        for envelope in stamped:
+            self._recover_stamped(envelope)
+        for replica in machine.replicas.values():
+            # What was forgotten before the crash is not known one by one any more.
+            replica.history.forget_all_below(machine.clock, replica.last_key)
+
+    def restore_clock(self, stamped: list[StampedRecord]) -> None:
+        """[E7] From the reservation: whatever clock we gossiped, it was not above that."""
+        self.machine.clock = self.machine.reserved
+
+    def _recover_delivered(self, replica: Replica, value: bytes) -> None:
+        record = DeliveredRecord.FromString(value)
+        rec_ts = record.rec_ts if record.HasField("rec_ts") else None
+        replica.load_delivered(record, rec_ts)
+        if rec_ts is None:
+            return
+        replica.history.add(record.id, rec_ts)
+        held = self.machine.hear_of(record.id)
+        held.names = tuple(d.group for d in record.destinations)
+        self._own(held, rec_ts)
+        held.sn = unpack_u64(record.order_key[:8])
+
+    def _recover_stamped(self, record: StampedRecord) -> None:
+        machine, envelope = self.machine, record.envelope
+        held = machine.hear_of(envelope.header.id)
+        held.names = tuple(d.group for d in envelope.header.destinations)
+        held.envelope = envelope
+        self._own(held, record.rec_ts)
+        local = [name for name in held.names if name in machine.replicas]
+        held.undelivered = {n: None for n in local if not machine.replicas[n].has_delivered(held.id)}
+        for name in held.undelivered:
+            machine.replicas[name].stamp(held.id, record.rec_ts)
+            if held.sn is not None:
+                machine.replicas[name].decide(held.id, held.sn)
+
+    def _own(self, held: Held, rec_ts: int) -> None:
+        held.rec_ts = held.stamps[self.machine.process] = rec_ts
+        held.owners[self.machine.process] = None
+
+    # ------------------------------------------------------------------------------------------- fetching
+
+    def on_tick(self, replica: Replica) -> None:
+        """Stuck for a whole tick though somebody is further: its log has what we lack."""
+        if replica.position == replica.position_at_tick:
+            ahead = [name for name, peer in replica.peers.items() if peer.position > replica.position]
+            if ahead:
+                best = max(ahead, key=lambda name: (replica.peers[name].position, name))
+                self.fetch(replica, best)
+            else:
+                self._ask_those_who_forgot(replica)
+        replica.position_at_tick = replica.position
+
+    def _ask_those_who_forgot(self, replica: Replica) -> None:
+        for name, peer in replica.peers.items():
+            if not replica.reached(peer.forgotten):
+                self.fetch(replica, name)
+
+    def fetch(self, replica: Replica, source: str) -> None:
+        fetch = FetchLog(group=replica.name, configuration=replica.group.configuration, position=replica.position)
+        self.machine.out.append(Send((source,), fetch))
+
+    def fetch_from_anyone(self, replica: Replica) -> None:
+        for name in replica.peers:
+            self.fetch(replica, name)
+
+    def on_fetch(self, event: Receive) -> None:
+        fetch: FetchLog = event.message
+        replica, _ = self.machine.gossiper.checked(fetch.group, fetch.configuration, event.source)
+        if fetch.position < replica.position:
+            count = self.machine.settings.log_chunk
+            self.machine.out.append(ReadLog(replica.name, fetch.position, count, tag=event.source))
+
+    def on_log_read(self, event: LogRead) -> None:
+        machine = self.machine
+        replica = machine.replicas[event.group]
+        if event.tag.startswith(records.REPORT):
+            id_ = bytes.fromhex(event.tag.removeprefix(records.REPORT))
+            machine.on_report_read(event.group, id_, event.entries)
+        elif event.position < event.begins:
+            # Read first, sent with what the disk has: a snapshot may be ahead of our own log on disk, but
+            # every envelope in it is decided, so no other outcome is possible.
+            machine.out.append(Send((event.tag,), self.snapshot(replica)))
+        elif event.entries:
+            chunk = LogChunk(
+                group=replica.name,
+                configuration=replica.group.configuration,
+                position=event.position,
+                entries=event.entries,
+                head=replica.position,
+            )
+            machine.out.append(Send((event.tag,), chunk))
+
+    def on_chunk(self, event: Receive) -> None:
+        chunk: LogChunk = event.message
+        machine = self.machine
+        replica, peer = machine.gossiper.checked(chunk.group, chunk.configuration, event.source)
+        peer.position = max(peer.position, chunk.head)
+        news = False
+        for index, entry in enumerate(chunk.entries):
+            if chunk.position + index != replica.position:
+                continue
+            names = machine.checked_header(entry.envelope.header)
+            if replica.name not in names or len(entry.order_key) != KEY_BYTES:
+                raise RemoteProtocolError("not an entry of this group's log")
+            machine.deliver(replica, entry.order_key, entry.envelope)
+            news = True
+        machine.raise_clock(unpack_u64(replica.last_key[:8]) + 1)
+        machine.touched[replica.name] = None
+        if news and replica.position < chunk.head:
+            self.fetch(replica, event.source)
+
+    # ------------------------------------------------------------------------------------------- snapshots
+
+    def snapshot(self, replica: Replica) -> Snapshot:
+        """Everything that follows from the log, for someone to whom the log itself is no longer available."""
+        return Snapshot(
+            group=replica.name,
+            configuration=replica.group.configuration,
+            position=replica.position,
+            offset=replica.offset,
+            order_key=replica.last_key,
+            producers=[replica.producers.message(key) for key in replica.producers.states],
+            done=[replica.done_message(incarnation) for incarnation in replica.done],
+            delivered=[replica.delivered_message(id_) for id_ in replica.delivered],
+        )
+
+    def on_snapshot(self, event: Receive) -> None:
+        snapshot: Snapshot = event.message
+        machine = self.machine
+        replica, _ = machine.gossiper.checked(snapshot.group, snapshot.configuration, event.source)
+        if len(snapshot.order_key) != KEY_BYTES:
+            raise RemoteProtocolError("not an order key")
+        if snapshot.position <= replica.position:
+            return
+        changes = self._clear(replica)
+        replica.position, replica.offset = snapshot.position, snapshot.offset
+        replica.last_key = snapshot.order_key
+        replica.producers.load(list(snapshot.producers))
+        for done in snapshot.done:
+            replica.load_done(done)
+        for record in snapshot.delivered:
+            held = machine.held.get(record.id)
+            mine = held.rec_ts if held is not None and not record.buried else None
+            replica.load_delivered(record, mine)
+        machine.raise_clock(unpack_u64(replica.last_key[:8]) + 1)
+        changes += self._records(replica)
+        self._settle_delivered(replica)
+        machine.out.append(ResetLog(replica.name, replica.position))
+        machine.out.append(Persist(changes + machine.changes))
+        machine.changes = []
+        machine.touched[replica.name] = None
+
+    def _clear(self, replica: Replica) -> list[Record]:
+        changes: list[Record] = [(records.delivered(replica.name, id_), None) for id_ in replica.delivered]
+        changes += [(records.done(replica.name, i), None) for i in replica.done]
+        changes += [(records.producer(replica.name, *key), None) for key in replica.producers.states]
+        replica.delivered, replica.done = {}, {}
+        return changes
+
+    def _records(self, replica: Replica) -> list[Record]:
+        changes = [replica.delivered_record(id_) for id_ in replica.delivered]
+        changes += [replica.producers.record(key) for key in replica.producers.states]
+        changes += [replica.done_record(incarnation) for incarnation in replica.done]
+        changes.append(replica.position_record())
+        return changes
+
+    def _settle_delivered(self, replica: Replica) -> None:
+        """Own entries that the snapshot covers: kept if its table has them, else they count as forgotten."""
+        machine = self.machine
+        replica.drop_open()
+        for held in list(machine.held.values()):
+            if not replica.has_delivered(held.id):
+                continue
+            delivered = replica.delivered.get(held.id)
+            held.undelivered.pop(replica.name, None)
+            if delivered is not None:
+                machine.learn(held, unpack_u64(delivered.key[:8]))
+            if held.rec_ts is not None and (delivered is None or delivered.buried):
+                replica.history.forget(held.id, held.rec_ts, replica.last_key)
+                replica.forgotten.append(held.id)
+            machine.settle(held, replica.name)
+        replica.history.forget_all_below(machine.clock, replica.last_key)
+        machine.release_forgotten(replica)

@@ -1,0 +1,127 @@
+"""Gossip of histories inside a group.
+
+[SCALATOM Fig.5 step 4] with a base, so that it carries only what is new [footnote 4] and a receiver that lost
+some of it notices. Clock and entries for one peer are one statement (history.py); an entry is withheld from a
+peer until that peer is known to hold the envelope (E4: if p gossiped an entry and died as the only holder,
+everyone who counts it as a predecessor would wait for ever).
+"""
+
+from typing import TYPE_CHECKING
+
+from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.machine import Receive, Send
+from ordercast.protocols.scalatom.history import Peer
+from ordercast.protocols.scalatom.replica import Replica
+from ordercast.v1.sequencer_pb2 import Gossip, GossipAsk
+
+if TYPE_CHECKING:
+    from ordercast.protocols.scalatom.machine import Scalatom
+
+
+class Gossiper:
+    def __init__(self, machine: "Scalatom") -> None:
+        self.machine = machine
+
+    # ------------------------------------------------------------------------------------------- telling
+
+    def tell(self, replica: Replica, name: str, *, even_if_empty: bool = False) -> None:
+        machine, peer = self.machine, replica.peers[name]
+        statement = replica.history.statement(
+            peer.told, max(machine.clock, peer.told), lambda id_: self.is_free(id_, name)
+        )
+        if statement.clock == peer.told and not even_if_empty:
+            return
+        peer.told = statement.clock
+        gossip = Gossip(
+            group=replica.name,
+            configuration=replica.group.configuration,
+            base=statement.base,
+            clock=statement.clock,
+            forgotten=statement.forgotten,
+            position=replica.position,
+            advance=max(replica.advance_to, 0),
+        )
+        for rec_ts, id_ in statement.entries:
+            gossip.entries.add(id=id_, rec_ts=rec_ts)
+        machine.out.append(Send((name,), gossip))
+
+    def is_free(self, id_: bytes, name: str) -> bool:
+        """[E4] The peer is known to hold it: we saw its stamp, or it said so."""
+        held = self.machine.held.get(id_)
+        return held is None or held.is_held_by(name)
+
+    def tell_news(self, replica: Replica) -> None:
+        """Rides on a stamp to the same peers: then the decision need not wait for gossip of its own."""
+        for name in replica.peers:
+            self.tell(replica, name)
+
+    def tell_up_to(self, replica: Replica, sn: int) -> None:
+        """Decided at sn: whoever was not yet told a clock above it waits for one."""
+        for name, peer in replica.peers.items():
+            peer.wants = max(peer.wants, sn)
+            if peer.told <= sn:
+                self.tell(replica, name)
+
+    def tell_freed(self, replica: Replica, name: str) -> None:
+        """An entry that was withheld became free."""
+        peer = replica.peers.get(name)
+        if peer is not None and peer.told <= peer.wants:
+            self.tell(replica, name)
+
+    def tell_all(self, replica: Replica) -> None:
+        """Also if there is nothing new: a peer that lost the last statement sees it by the base."""
+        for name in replica.peers:
+            self.tell(replica, name, even_if_empty=True)
+
+    def tell_again(self, name: str) -> None:
+        for replica in self.machine.replicas.values():
+            if name in replica.peers:
+                self.tell(replica, name, even_if_empty=True)
+
+    # ------------------------------------------------------------------------------------------- hearing
+
+    def on_gossip(self, event: Receive) -> None:
+        gossip: Gossip = event.message
+        replica, peer = self.checked(gossip.group, gossip.configuration, event.source)
+        if gossip.clock < gossip.base or any(
+            not gossip.base <= entry.rec_ts < gossip.clock for entry in gossip.entries
+        ):
+            raise RemoteProtocolError("a statement about other entries than it names")
+        machine = self.machine
+        peer.position = max(peer.position, gossip.position)
+        if not self.continues(peer, gossip):
+            ask = GossipAsk(group=replica.name, configuration=gossip.configuration, base=peer.clock)
+            machine.out.append(Send((event.source,), ask))
+            return
+        for entry in gossip.entries:
+            if not replica.has_delivered(entry.id):
+                machine.hear_of(entry.id)
+                replica.note_entry(entry.id, entry.rec_ts)
+        peer.clock = max(peer.clock, gossip.clock)
+        peer.forgotten = max(peer.forgotten, gossip.forgotten)
+        machine.touched[replica.name] = None
+        if gossip.advance:
+            machine.raise_clock(gossip.advance + 1)
+            peer.wants = max(peer.wants, gossip.advance)
+            self.tell_freed(replica, event.source)
+
+    def continues(self, peer: Peer, gossip: Gossip) -> bool:
+        """A statement says nothing about what is below its base: we must know that already."""
+        return peer.clock >= gossip.base
+
+    def on_ask(self, event: Receive) -> None:
+        ask: GossipAsk = event.message
+        replica, peer = self.checked(ask.group, ask.configuration, event.source)
+        peer.told = min(peer.told, ask.base)
+        self.tell(replica, event.source, even_if_empty=True)
+
+    def checked(self, group: str, configuration: int, source: str) -> tuple[Replica, Peer]:
+        replica = self.machine.replicas.get(group)
+        if replica is None:
+            raise RemoteProtocolError(f"no replica of {group!r} here")
+        if replica.group.configuration != configuration:
+            raise RemoteProtocolError(f"group {group!r} is in configuration {replica.group.configuration}")
+        peer = replica.peers.get(source)
+        if peer is None:
+            raise RemoteProtocolError(f"{source} is no other replica of {group!r}")
+        return replica, peer

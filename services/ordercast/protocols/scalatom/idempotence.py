@@ -1,0 +1,144 @@
+"""Exactly once, decided at delivery.
+
+Two gateways batch the same messages differently, so no gateway can tell a repetition. Every destination group
+sees the same subsequence of a (producer, set), in the same order, so every group and every replica reaches the
+same verdict about each range: next, deliver; at or below the last, duplicate; beyond, refused.
+"""
+
+from dataclasses import dataclass, field
+
+from ordercast.protocols.scalatom import records
+from ordercast.protocols.scalatom.records import Record
+from ordercast.v1.common_pb2 import REFUSAL_FENCED, REFUSAL_GAP, ProducerRange, RangeOutcome, Span
+from ordercast.v1.sequencer_pb2 import ProducerRecord
+
+SetKey = tuple[bytes, tuple[str, ...]]
+
+
+@dataclass(slots=True)
+class ProducerState:
+    epoch: int = 0
+    last_sequence: int = 0
+    open_token: bytes = b""
+    last_sn: int = 0
+    #: Where the latest sequences went, oldest first.
+    spans: list[Span] = field(default_factory=list)
+
+
+class ProducerTable:
+    """One group's idempotence state: a function of the group's log, and of nothing else."""
+
+    def __init__(self, group: str, distance: int, window: int) -> None:
+        self.group = group
+        self.distance = distance
+        self.window = window
+        #: Least recently heard of first.
+        self.states: dict[SetKey, ProducerState] = {}
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def key_of(self, producer: bytes, groups: tuple[str, ...]) -> SetKey:
+        """Sequences are contiguous per producer *and* destination set: other groups see other subsets."""
+        return (producer, groups)
+
+    def judge(
+        self, range_: ProducerRange, groups: tuple[str, ...], sn: int, order_key: bytes, offset: int
+    ) -> RangeOutcome:
+        """The verdict on a range that is delivered at sn, its new messages from this offset on."""
+        key = self.key_of(range_.producer, groups)
+        state = self.states.pop(key, None)
+        if state is None or sn - state.last_sn > self.distance:
+            # All groups of the set compare the same two numbers, so all of them forget at the same point.
+            state = ProducerState()
+        self.states[key] = state
+        state.last_sn = sn
+        outcome = RangeOutcome()
+        if range_.open_token:
+            if range_.open_token != state.open_token:
+                state.epoch += 1
+                state.open_token = range_.open_token
+        elif range_.epoch != state.epoch:
+            outcome.refusal = REFUSAL_FENCED
+        elif range_.first_sequence > state.last_sequence + 1:
+            outcome.refusal = REFUSAL_GAP
+        else:
+            self._take(state, range_, order_key, offset, outcome)
+        outcome.epoch, outcome.last_sequence = state.epoch, state.last_sequence
+        return outcome
+
+    def _take(
+        self,
+        state: ProducerState,
+        range_: ProducerRange,
+        order_key: bytes,
+        offset: int,
+        outcome: RangeOutcome,
+    ) -> None:
+        first, end = range_.first_sequence, range_.first_sequence + range_.count
+        fresh = max(first, state.last_sequence + 1)
+        for span in state.spans:
+            low = max(first, span.first_sequence)
+            high = min(end, fresh, span.first_sequence + span.count)
+            if low < high:
+                outcome.spans.add(
+                    first_sequence=low,
+                    count=high - low,
+                    first_offset=span.first_offset + low - span.first_sequence,
+                    order_key=span.order_key,
+                    duplicate=True,
+                )
+        known = outcome.spans[0].first_sequence if outcome.spans else fresh
+        if first < min(known, end):
+            # Older than the window: certainly a duplicate, but its place is no longer known.
+            outcome.spans.insert(0, Span(first_sequence=first, count=min(known, end) - first, duplicate=True))
+        if fresh < end:
+            span = Span(
+                first_sequence=fresh,
+                count=end - fresh,
+                first_offset=offset,
+                order_key=order_key,
+                duplicate=False,
+            )
+            outcome.spans.append(span)
+            state.spans.append(span)
+            state.last_sequence = end - 1
+            while state.last_sequence - (state.spans[0].first_sequence + state.spans[0].count) >= self.window:
+                del state.spans[0]
+
+    def expire(self, sn: int) -> list[Record]:
+        """Drop what no later envelope could find unexpired: those have a higher sn."""
+        gone: list[SetKey] = []
+        for key, state in self.states.items():
+            if sn - state.last_sn <= self.distance:
+                break
+            gone.append(key)
+        for key in gone:
+            del self.states[key]
+        return [(records.producer(self.group, *key), None) for key in gone]
+
+    # ------------------------------------------------------------------------------------------- durable
+
+    def message(self, key: SetKey) -> ProducerRecord:
+        state = self.states[key]
+        return ProducerRecord(
+            producer=key[0],
+            groups=key[1],
+            epoch=state.epoch,
+            last_sequence=state.last_sequence,
+            open_token=state.open_token,
+            last_sn=state.last_sn,
+            spans=state.spans,
+        )
+
+    def record(self, key: SetKey) -> Record:
+        return (records.producer(self.group, *key), self.message(key).SerializeToString())
+
+    def load(self, messages: list[ProducerRecord]) -> None:
+        """In order of last_sn, which is the order they were heard of in."""
+        self.states = {
+            (m.producer, tuple(m.groups)): ProducerState(
+                m.epoch, m.last_sequence, m.open_token, m.last_sn, list(m.spans)
+            )
+            for m in sorted(messages, key=lambda m: (m.last_sn, m.producer, tuple(m.groups)))
+        }

@@ -1,0 +1,565 @@
+"""SCALATOM: genuine total order over any set of groups.
+
+[SCALATOM] Rodrigues, Guerraoui, Schiper, "Scalable Atomic Multicast", TR DI-FCUL 98-2. Step numbers are those of
+its Figure 5. E1 to E8 are the places where the paper is wrong or silent; README.md in this folder tells them.
+
+One machine serves all replicas that a process holds. Clock, stamps and envelopes are the process's; histories,
+predecessors and the delivered prefix are per group (replica.py). Gossip, repair and catch-up have files of
+their own; all of them append to the effects of the current step.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ordercast.core.errors import InvariantBroken, RemoteProtocolError
+from ordercast.core.ids import ID_BYTES, incarnation_of, order_key, pack_u64, sn_of, unpack_u64
+from ordercast.core.machine import (
+    Advance,
+    ChannelReset,
+    Decided,
+    Deliver,
+    Effect,
+    Ended,
+    Event,
+    Hand,
+    InstanceClosed,
+    LogRead,
+    Observe,
+    Persist,
+    Propose,
+    ReadLog,
+    Receive,
+    Send,
+    SetTimer,
+    Start,
+    TimerFired,
+    ViewChanged,
+    Watermark,
+)
+from ordercast.core.quorums import qualified_majority
+from ordercast.core.view import View
+from ordercast.protocols.scalatom import records
+from ordercast.protocols.scalatom.catchup import CatchUp
+from ordercast.protocols.scalatom.gossip import Gossiper
+from ordercast.protocols.scalatom.held import Held
+from ordercast.protocols.scalatom.records import Record
+from ordercast.protocols.scalatom.repair import Repair
+from ordercast.protocols.scalatom.replica import Replica
+from ordercast.protocols.scalatom.settings import Settings
+from ordercast.v1.common_pb2 import Destination, Envelope, Header
+from ordercast.v1.consensus_pb2 import Decide
+from ordercast.v1.sequencer_pb2 import (
+    Disseminate,
+    EnvelopeDecided,
+    EnvelopeDelivered,
+    EnvelopeDurable,
+    FetchLog,
+    Gossip,
+    GossipAsk,
+    Have,
+    HaveAsk,
+    LogChunk,
+    LogEntry,
+    Pull,
+    RecTs,
+    Snapshot,
+    StampedRecord,
+)
+
+TICK = "tick"
+PROPOSER = "proposer"
+#: A session clock above this is no clock of ours: it would raise everyone's without end.
+SESSION_MAX = 2**62
+
+
+class Scalatom:
+    handles = (
+        Disseminate,
+        RecTs,
+        Gossip,
+        GossipAsk,
+        Pull,
+        Have,
+        HaveAsk,
+        FetchLog,
+        LogChunk,
+        Snapshot,
+        Decide,
+    )
+
+    def __init__(self, process: str, settings: Settings | None = None, *, observe: bool = False) -> None:
+        self.process = process
+        self.settings = settings or Settings()
+        self.observe = observe
+        self.incarnation = 0
+        self.view: View | None = None
+        self.saved: list[tuple[bytes, bytes]] = []
+        #: `ts` of the paper, and the durable bound it may rise to (E7).
+        self.clock = 0
+        self.reserved = 0
+        self.replicas: dict[str, Replica] = {}
+        self.held: dict[bytes, Held] = {}
+        #: The incarnation each connected process is in, and incarnations that membership declared over.
+        self.current: dict[str, int] = {}
+        self.ended: dict[int, None] = {}
+        self.gossiper = Gossiper(self)
+        self.repair = Repair(self)
+        self.catch_up = CatchUp(self)
+        # Of the current step:
+        self.now = 0.0
+        self.wall = 0.0
+        self.out: list[Effect] = []
+        self.changes: list[Record] = []
+        self.then: list[Send] = []
+        self.touched: dict[str, None] = {}
+        self._on_event: dict[type, Callable[[Any], None]] = {
+            Receive: self._on_receive,
+            Decided: self._on_decided,
+            InstanceClosed: self._on_instance_closed,
+            TimerFired: self._on_timer,
+            ChannelReset: self._on_channel_reset,
+            Ended: self._on_ended,
+            LogRead: self.catch_up.on_log_read,
+            Advance: self._on_advance,
+            ViewChanged: self._on_view,
+            Start: self._on_start,
+        }
+        self._on_message: dict[type, Callable[[Receive], None]] = {
+            Disseminate: self._on_disseminate,
+            RecTs: self._on_rec_ts,
+            Decide: self._on_decide,
+            Gossip: self.gossiper.on_gossip,
+            GossipAsk: self.gossiper.on_ask,
+            Pull: self.repair.on_pull,
+            Have: self.repair.on_have,
+            HaveAsk: self.repair.on_have_ask,
+            FetchLog: self.catch_up.on_fetch,
+            LogChunk: self.catch_up.on_chunk,
+            Snapshot: self.catch_up.on_snapshot,
+        }
+
+    def step(self, event: Event) -> list[Effect]:
+        """Handlers append to `out` what is performed in order, to `changes` and `then` what a delivery needs."""
+        self.now, self.wall = event.now, event.wall
+        self.out, self.changes, self.then, self.touched = [], [], [], {}
+        self._on_event[type(event)](event)
+        for name in self.touched:
+            self._drain(self.replicas[name])
+        if self.changes or self.then:
+            self.out.append(Persist(self.changes, barrier=False, then=self.then))
+        return self.out
+
+    def buffers(self) -> dict[str, int]:
+        replicas = self.replicas.values()
+        return {
+            "held": len(self.held),
+            "undelivered": sum(1 for held in self.held.values() if held.undelivered or held.rec_ts is None),
+            "queued": sum(len(r.queued) for r in replicas),
+            "unresolved": sum(len(r.unresolved) for r in replicas),
+            "history": sum(len(r.history) for r in replicas),
+            "delivered": sum(1 for r in replicas for d in r.delivered.values() if not d.buried),
+            "buried": sum(1 for r in replicas for d in r.delivered.values() if d.buried),
+        }
+
+    # ---------------------------------------------------------------------------------- from the driver
+
+    def _on_receive(self, event: Receive) -> None:
+        self._on_message[type(event.message)](event)
+
+    def _on_start(self, event: Start) -> None:
+        self.incarnation = event.incarnation
+        self.saved = list(event.records)
+        self.out.append(SetTimer(TICK, self.settings.tick_s))
+
+    def _on_view(self, event: ViewChanged) -> None:
+        view = View(event.view)
+        for name in view.hosted_by(self.process):
+            group = view.groups[name]
+            if name not in self.replicas:
+                self.replicas[name] = Replica(group, self.process, self.settings)
+            elif self.replicas[name].group != group:
+                raise InvariantBroken(f"group {name!r} changed its configuration without a hand-over")
+        self.view = view
+        if self.saved:
+            self.catch_up.recover(self.saved)
+            self.saved = []
+
+    def _on_timer(self, event: TimerFired) -> None:
+        self.out.append(SetTimer(TICK, self.settings.tick_s))
+        self.repair.on_tick()
+
+    def _on_channel_reset(self, event: ChannelReset) -> None:
+        """[E5] What was in flight may be lost: say it again."""
+        peer = event.peer
+        self.current[peer] = event.incarnation
+        if self.view is None:
+            return
+        for held in self.held.values():
+            if held.rec_ts is not None and held.undelivered and peer in self.view.replicas_of(held.names):
+                self.out.append(Send((peer,), self.rec_ts_message(held, ask=held.sn is None)))
+        self.gossiper.tell_again(peer)
+
+    def _on_ended(self, event: Ended) -> None:
+        self.ended[event.incarnation] = None
+
+    def is_over(self, id_: bytes, gateway: str) -> bool:
+        """The envelope's gateway incarnation will not raise `done` any more."""
+        incarnation = incarnation_of(id_)
+        return incarnation in self.ended or self.current.get(gateway, incarnation) != incarnation
+
+    # --------------------------------------------------------------------------- steps 1 and 2: receipt
+
+    def _on_disseminate(self, event: Receive) -> None:
+        envelope: Envelope = event.message.envelope
+        header = envelope.header
+        names = self.checked_header(header)
+        local = [name for name in names if name in self.replicas]
+        if not local:
+            raise RemoteProtocolError(f"no replica of {list(names)} at {self.process}")
+        id_ = header.id
+        held = self.held.get(id_)
+        undelivered = [name for name in local if not self.replicas[name].has_delivered(id_)]
+        if (held is not None and held.rec_ts is not None) or not undelivered:
+            if event.source != header.gateway:
+                self.repair.answer(event.source, id_)
+            elif event.message.again:
+                self._report_again(header, local)
+            return
+        self._take(envelope, names, undelivered)
+
+    def checked_header(self, header: Header) -> tuple[str, ...]:
+        """Refuse what no gateway of ours sends, before anything is stored."""
+        assert self.view is not None
+        if len(header.id) != ID_BYTES:
+            raise RemoteProtocolError("an envelope id has 16 bytes")
+        names = self.view.checked_names(header.destinations)
+        if not header.ranges:
+            raise RemoteProtocolError("an envelope without producers")
+        if header.session and (len(header.session) != 8 or unpack_u64(header.session) > SESSION_MAX):
+            raise RemoteProtocolError("not a session clock")
+        if header.coordinator.process not in self.view.replicas_of(names):
+            raise RemoteProtocolError("the coordinator is no replica of a destination")
+        return names
+
+    def _take(self, envelope: Envelope, names: tuple[str, ...], undelivered: list[str]) -> None:
+        """[Fig.5 step 2] Stamp it; envelope and stamp are durable before anybody hears of them."""
+        assert self.view is not None
+        header = envelope.header
+        held = self.hear_of(header.id)
+        destinations = self.view.replicas_of(names)
+        held.names, held.envelope = names, envelope
+        held.undelivered = dict.fromkeys(undelivered)
+        held.stamps = {process: ts for process, ts in held.stamps.items() if process in destinations}
+        self.follow_session(header)
+        held.rec_ts = held.stamps[self.process] = self.clock
+        held.owners[self.process] = None
+        self.clock += 1
+        for name in undelivered:
+            self.replicas[name].stamp(held.id, held.rec_ts)
+        self.persist_and_tell(held)
+        if self.observe:
+            self.out.append(Observe("timestamped", held.id, f"rec_ts {held.rec_ts}"))
+        sn = self.known_sn(held.id)
+        if sn is not None:
+            # Heard before the envelope came, or delivered from the log of another group here.
+            held.sn = sn
+            self._resolve(held)
+        else:
+            self.propose_if_coordinator(held)
+
+    def follow_session(self, header: Header) -> None:
+        """[E6] Above everything its producers have seen, so it is ordered behind that."""
+        if header.session:
+            self.clock = max(self.clock, unpack_u64(header.session) + 1)
+
+    def persist_and_tell(self, held: Held) -> None:
+        """[Fig.5 step 2, E5] Persist, then send. With the stamp rides what the peers have not heard yet."""
+        assert held.envelope is not None and held.rec_ts is not None
+        record = StampedRecord(envelope=held.envelope, rec_ts=held.rec_ts).SerializeToString()
+        self.out.append(Persist([(records.stamped(held.id), record), *self.reservation()]))
+        others = self.others(held.names)
+        if self.settings.relay_eagerly and others:
+            self.out.append(Send(others, Disseminate(envelope=held.envelope)))
+        if others:
+            self.out.append(Send(others, self.rec_ts_message(held)))
+        for name in held.undelivered:
+            self.gossiper.tell_news(self.replicas[name])
+
+    def reservation(self) -> list[Record]:
+        """[E7] The clock never passes its durable bound, so a restart at the bound is never behind it."""
+        if self.clock <= self.reserved:
+            return []
+        self.reserved = self.clock + self.settings.clock_reserved
+        return [(records.CLOCK, pack_u64(self.reserved))]
+
+    def raise_clock(self, clock: int) -> None:
+        """Raising it is always safe; nothing that shows it leaves before the bound is durable."""
+        if clock > self.clock:
+            self.clock = clock
+            reservation = self.reservation()
+            if reservation:
+                self.out.append(Persist(reservation))
+
+    def rec_ts_message(self, held: Held, *, ask: bool = False) -> RecTs:
+        assert held.rec_ts is not None and self.view is not None
+        here = [name for name in held.names if name in self.replicas]
+        return RecTs(id=held.id, rec_ts=held.rec_ts, groups=self.view.destinations(here), ask=ask)
+
+    def others(self, names: tuple[str, ...]) -> list[str]:
+        assert self.view is not None
+        return [process for process in self.view.replicas_of(names) if process != self.process]
+
+    def hear_of(self, id_: bytes) -> Held:
+        """Known by id at least; if the envelope does not follow by itself, repair pulls it."""
+        held = self.held.get(id_)
+        if held is None:
+            held = Held(id_, deadline=self.now + self.settings.silence_s, delay=self.settings.silence_s)
+            self.held[id_] = held
+        return held
+
+    # ------------------------------------------------------------------------- step 3: sequence number
+
+    def _on_rec_ts(self, event: Receive) -> None:
+        rec_ts: RecTs = event.message
+        id_, source = rec_ts.id, event.source
+        self._check_replica(source, rec_ts.groups)
+        held = self.held.get(id_)
+        if held is None:
+            if self.is_settled(id_):
+                if rec_ts.ask:
+                    self.repair.answer(source, id_)
+                return
+            held = self.hear_of(id_)
+        assert self.view is not None
+        if held.names and source not in self.view.replicas_of(held.names):
+            raise RemoteProtocolError(f"{source} stamped an envelope that is not for it")
+        held.stamps.setdefault(source, rec_ts.rec_ts)
+        if rec_ts.ask:
+            self.repair.answer(source, id_)
+        if held.sn is None:
+            self.propose_if_coordinator(held)
+        self.repair.owns(held, source)
+
+    def _check_replica(self, source: str, groups: Iterable[Destination]) -> None:
+        assert self.view is not None
+        for name in self.view.checked_names(groups):
+            if source not in self.view.groups[name].replicas:
+                raise RemoteProtocolError(f"{source} is no replica of {name!r}")
+
+    def is_settled(self, id_: bytes) -> bool:
+        """Delivered in every group here that it is for."""
+        for replica in self.replicas.values():
+            delivered = replica.delivered.get(id_)
+            if delivered is not None:
+                groups = [self.replicas.get(d.group) for d in delivered.destinations]
+                return all(other is None or other.has_delivered(id_) for other in groups)
+            if replica.has_delivered(id_):
+                return True
+        return False
+
+    def propose_if_coordinator(self, held: Held) -> None:
+        """[Fig.5 step 3] Everyone may propose; round 0 is its coordinator's, and others wait for silence."""
+        if held.envelope is None or held.proposed:
+            return
+        if held.envelope.header.coordinator.number == self.incarnation and self.is_stamped_by_quorum(held):
+            self.propose(held, max(held.stamps.values()))
+
+    def is_stamped_by_quorum(self, held: Held) -> bool:
+        assert self.view is not None
+        groups = self.view.groups
+        return qualified_majority((groups[name].replicas for name in held.names), held.stamps)
+
+    def propose(self, held: Held, sn: int | None) -> None:
+        assert self.view is not None and held.envelope is not None
+        held.proposed = True
+        header = held.envelope.header
+        value = None if sn is None else pack_u64(sn)
+        learners = self.view.replicas_of(held.names)
+        proposal = Propose(
+            self.now,
+            self.wall,
+            held.id,
+            held.names,
+            learners,
+            value,
+            header.coordinator.number,
+            header.done,
+            tuple(header.open),
+        )
+        self.out.append(Hand(PROPOSER, proposal))
+
+    # --------------------------------------------------------------------------------- step 4: decision
+
+    def _on_decided(self, event: Decided) -> None:
+        held = self._decide(event.instance, event.value)
+        if held is not None and held.envelope is not None:
+            # At once: the producer's next envelope waits for this and not for the delivery (E6).
+            key = order_key(unpack_u64(event.value), event.instance)
+            self._report(held.envelope.header, EnvelopeDecided(id=held.id, order_key=key))
+
+    def _on_decide(self, event: Receive) -> None:
+        instance, value = event.message.instance, event.message.value
+        if len(instance) != ID_BYTES or len(value) != 8:
+            raise RemoteProtocolError("not a decision")
+        held = self._decide(instance, value)
+        if held is None:
+            return
+        if held.proposed:
+            self.out.append(Hand(PROPOSER, Decided(self.now, self.wall, instance, value, here=False)))
+        if self.settings.relay_eagerly and held.envelope is not None:
+            coordinator = held.envelope.header.coordinator.process
+            others = [process for process in self.others(held.names) if process != coordinator]
+            if others:
+                self.out.append(Send(others, event.message))
+
+    def _decide(self, id_: bytes, value: bytes) -> Held | None:
+        """[Fig.5 step 4] Returns the envelope if that was news."""
+        sn = unpack_u64(value)
+        held = self.held.get(id_)
+        known = self.known_sn(id_)
+        if known is not None and known != sn:
+            raise InvariantBroken(f"{id_.hex()} decided at {known} and at {sn}")
+        if held is None:
+            if self.is_settled(id_):
+                return None
+            held = self.hear_of(id_)
+        return held if self.learn(held, sn) else None
+
+    def known_sn(self, id_: bytes) -> int | None:
+        held = self.held.get(id_)
+        if held is not None and held.sn is not None:
+            return held.sn
+        delivered = (replica.delivered.get(id_) for replica in self.replicas.values())
+        return next((sn_of(d.key) for d in delivered if d is not None), None)
+
+    def learn(self, held: Held, sn: int) -> bool:
+        """The decision may come from consensus, from a peer, or from the log of one of our groups."""
+        if held.sn is not None:
+            return False
+        held.sn = sn
+        self.raise_clock(max(self.clock, sn) + 1)
+        if self.observe:
+            self.out.append(Observe("decided", held.id, f"sn {sn}"))
+        if held.rec_ts is not None:
+            self._resolve(held)
+        return True
+
+    def _resolve(self, held: Held) -> None:
+        """Into the delivery queues, and tell the groups how far our histories are complete."""
+        assert held.sn is not None
+        for name in held.undelivered:
+            replica = self.replicas[name]
+            replica.decide(held.id, held.sn)
+            self.gossiper.tell_up_to(replica, held.sn)
+            self.touched[name] = None
+
+    def _on_instance_closed(self, event: InstanceClosed) -> None:
+        """[E8] Decided and forgotten. That does not make it delivered here: fetch our groups' logs."""
+        held = self.held.get(event.instance)
+        if held is not None:
+            held.proposed = False
+            for name in held.undelivered:
+                self.catch_up.fetch_from_anyone(self.replicas[name])
+
+    # --------------------------------------------------------------------------------- step 5: delivery
+
+    def _drain(self, replica: Replica) -> None:
+        """[Fig.5 step 5] One delivery may free the next."""
+        while (key := replica.next_key(self.clock)) is not None:
+            held = self.held[key[8:]]
+            assert held.envelope is not None
+            self.deliver(replica, key, held.envelope)
+        watermark = replica.watermark(self.clock)
+        if watermark is not None:
+            self.out.append(Watermark(replica.name, watermark))
+
+    def deliver(self, replica: Replica, key: bytes, envelope: Envelope) -> None:
+        """Append to the group's log: from the queue, or as the log of another replica has it."""
+        header, position = envelope.header, replica.position
+        held = self.held.get(header.id)
+        if held is not None and held.sn is not None and held.sn != sn_of(key):
+            raise InvariantBroken(f"{key.hex()} is in the log, but was decided at {held.sn}")
+        entry, changes = replica.apply(key, envelope, held.rec_ts if held is not None else None)
+        self.out.append(Deliver(replica.name, position, entry))
+        self.changes += changes
+        self._report_delivery(replica.name, entry)
+        if self.observe:
+            self.out.append(Observe("delivered", header.id, f"{replica.name} {position}"))
+        if held is not None:
+            held.undelivered.pop(replica.name, None)
+            self.learn(held, sn_of(key))
+            self.settle(held, replica.name)
+        self.release_forgotten(replica)
+
+    def _report(self, header: Header, message: Any) -> None:
+        if not self.is_over(header.id, header.gateway):
+            self.out.append(Send((header.gateway,), message))
+
+    def _report_delivery(self, group: str, entry: LogEntry) -> None:
+        """Rule 12: the receipt waits for no third fsync; that an envelope is finished does (E8)."""
+        header = entry.envelope.header
+        id_, gateway = header.id, header.gateway
+        if not self.is_over(id_, gateway):
+            delivered = EnvelopeDelivered(id=id_, group=group, order_key=entry.order_key, outcomes=entry.outcomes)
+            self.out.append(Send((gateway,), delivered))
+            self.then.append(Send((gateway,), EnvelopeDurable(id=id_, group=group)))
+
+    def _report_again(self, header: Header, local: list[str]) -> None:
+        """A gateway that resends may have missed what we said."""
+        held = self.held.get(header.id)
+        if held is not None and held.sn is not None:
+            self._report(header, EnvelopeDecided(id=header.id, order_key=order_key(held.sn, header.id)))
+        for name in local:
+            replica = self.replicas[name]
+            delivered = replica.delivered.get(header.id)
+            if delivered is not None:
+                self.out.append(ReadLog(name, delivered.position, 1, tag=records.REPORT + header.id.hex()))
+            elif replica.has_delivered(header.id):
+                self.then.append(Send((header.gateway,), EnvelopeDurable(id=header.id, group=name)))
+
+    def on_report_read(self, group: str, id_: bytes, entries: Sequence[LogEntry]) -> None:
+        delivered = self.replicas[group].delivered.get(id_)
+        if entries:
+            self._report_delivery(group, entries[0])
+        elif delivered is not None:
+            # A snapshot replaced our log: the outcome is for others to tell, but durable it is.
+            self.then.append(Send((delivered.gateway,), EnvelopeDurable(id=id_, group=group)))
+
+    def settle(self, held: Held, name: str) -> None:
+        """Delivered in one more group here; with the last one, the log is where the body lives."""
+        held.undelivered.pop(name, None)
+        if held.undelivered:
+            return
+        if held.rec_ts is not None:
+            if held.envelope is not None:
+                self.changes.append((records.stamped(held.id), None))
+                held.envelope = None
+            if held.proposed:
+                held.proposed = False
+                value = pack_u64(held.sn or 0)
+                self.out.append(Hand(PROPOSER, Decided(self.now, self.wall, held.id, value, here=False)))
+        elif self.is_settled(held.id):
+            self.held.pop(held.id, None)
+
+    def release_forgotten(self, replica: Replica) -> None:
+        """Envelopes that no replica here needs for its history any more."""
+        for id_ in replica.forgotten:
+            held = self.held.get(id_)
+            if held is None or held.undelivered:
+                continue
+            if not any(id_ in r.delivered and not r.delivered[id_].buried for r in self.replicas.values()):
+                del self.held[id_]
+        replica.forgotten.clear()
+
+    def _on_advance(self, event: Advance) -> None:
+        """Let the group pass the key though it has nothing to order: clocks rise, and say so."""
+        replica = self.replicas.get(event.group)
+        if replica is None:
+            raise RemoteProtocolError(f"no replica of {event.group!r} here")
+        sn = sn_of(event.key)
+        if sn > SESSION_MAX:
+            raise RemoteProtocolError("not an order key")
+        replica.advance_to = max(replica.advance_to, sn)
+        self.raise_clock(sn + 1)
+        self.gossiper.tell_all(replica)
+        self.touched[replica.name] = None

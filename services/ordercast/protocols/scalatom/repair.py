@@ -1,0 +1,194 @@
+"""What happens on silence: relay, pull, ask, take over, bury.
+
+[SCALATOM 3.4] assumes a reliable multicast; relaying each envelope eagerly costs (d-1)^2 messages. Here the
+gateway sends to everyone, and replicas step in when someone has not been heard of for a while: they relay what
+they hold, pull what they only heard of, repeat their stamps, and take over a consensus that makes no progress.
+"""
+
+from typing import TYPE_CHECKING
+
+from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.ids import ID_BYTES, pack_u64
+from ordercast.core.machine import Observe, Receive, Send
+from ordercast.core.quorums import has_majority
+from ordercast.protocols.scalatom.held import Held
+from ordercast.protocols.scalatom.replica import Delivered, Replica
+from ordercast.v1.consensus_pb2 import Bury, Decide
+from ordercast.v1.sequencer_pb2 import Disseminate, Have, HaveAsk, Pull
+
+if TYPE_CHECKING:
+    from ordercast.protocols.scalatom.machine import Scalatom
+
+
+class Repair:
+    def __init__(self, machine: "Scalatom") -> None:
+        self.machine = machine
+        self.gossip_due = 0.0
+
+    # ------------------------------------------------------------------------------------------ each tick
+
+    def on_tick(self) -> None:
+        machine = self.machine
+        for held in list(machine.held.values()):
+            if machine.now >= held.deadline:
+                self._look_after(held)
+                held.deadline = machine.now + held.delay
+                held.delay = min(held.delay * 2, machine.settings.silence_s_max)
+        gossip = machine.now >= self.gossip_due
+        if gossip:
+            self.gossip_due = machine.now + machine.settings.gossip_s
+        for replica in machine.replicas.values():
+            machine.catch_up.on_tick(replica)
+            if gossip:
+                machine.gossiper.tell_all(replica)
+            self._bury_over(replica)
+            if machine.observe:
+                self._observe_blocked(replica)
+
+    def _look_after(self, held: Held) -> None:
+        machine = self.machine
+        if held.rec_ts is None:
+            # Only heard of: whoever stamped it holds it.
+            holders = [process for process in held.owners if process != machine.process]
+            if holders:
+                machine.out.append(Send(holders, Pull(id=held.id)))
+            return
+        silent = [process for process in self.relay_targets(held) if process not in held.owners]
+        if held.envelope is not None:
+            if silent:
+                machine.out.append(Send(silent, Disseminate(envelope=held.envelope)))
+        elif silent:
+            machine.out.append(Send(silent, machine.rec_ts_message(held, ask=True)))
+        if held.sn is None:
+            self._press_for_decision(held)
+
+    def relay_targets(self, held: Held) -> list[str]:
+        """Before the decision, everyone it is for; after it, the own groups, where entries are withheld."""
+        machine = self.machine
+        if held.sn is None:
+            return machine.others(held.names)
+        return machine.others(tuple(name for name in held.names if name in machine.replicas))
+
+    def _press_for_decision(self, held: Held) -> None:
+        """Ask those who hold it; later, as our rank among the learners has it, try to decide it ourselves."""
+        machine = self.machine
+        others = [process for process in machine.others(held.names) if process in held.owners]
+        if others:
+            machine.out.append(Send(others, machine.rec_ts_message(held, ask=True)))
+        held.tries += 1
+        assert machine.view is not None
+        rank = machine.view.replicas_of(held.names).index(machine.process)
+        if held.tries > min(rank, 3):
+            # Without a quorum of stamps we may still find out what was decided, but not propose.
+            quorum = machine.is_stamped_by_quorum(held)
+            machine.propose(held, max(held.stamps.values()) if quorum else None)
+
+    def _observe_blocked(self, replica: Replica) -> None:
+        machine = self.machine
+        if not replica.queue:
+            return
+        key = replica.queue[0]
+        sn = int.from_bytes(key[:8], "big")
+        blocker = replica.blocker(sn)
+        if blocker is not None:
+            detail = f"{replica.name}: predecessor {blocker.hex()} is undecided"
+        else:
+            slow = [name for name, peer in replica.peers.items() if not replica.counts(peer, sn)]
+            detail = f"{replica.name}: histories up to {sn} are missing from {', '.join(slow)}"
+        machine.out.append(Observe("blocked", key[8:], detail))
+
+    # ------------------------------------------------------------------------------------------- answers
+
+    def owns(self, held: Held, process: str) -> None:
+        """It holds the envelope durably: entries about it may be gossiped to it (E4)."""
+        if process in held.owners:
+            return
+        held.owners[process] = None
+        machine = self.machine
+        for name in held.names:
+            replica = machine.replicas.get(name)
+            if replica is not None:
+                machine.gossiper.tell_freed(replica, process)
+
+    def answer(self, source: str, id_: bytes) -> None:
+        """Everything we know about it, to somebody who misses something."""
+        machine = self.machine
+        held = machine.held.get(id_)
+        if held is not None and held.rec_ts is not None:
+            machine.out.append(Send((source,), machine.rec_ts_message(held)))
+            if held.sn is not None:
+                machine.out.append(Send((source,), Decide(instance=id_, value=pack_u64(held.sn))))
+        self._say_have(source, id_, even_if_not=False)
+
+    def _say_have(self, source: str, id_: bytes, *, even_if_not: bool) -> None:
+        machine = self.machine
+        assert machine.view is not None
+        groups = [name for name, replica in machine.replicas.items() if replica.has_delivered(id_)]
+        if groups or even_if_not:
+            # Behind the deliveries that are still on their way to the disk.
+            machine.then.append(Send((source,), Have(id=id_, groups=machine.view.destinations(groups))))
+
+    def on_pull(self, event: Receive) -> None:
+        id_ = self._checked_id(event.message.id)
+        held = self.machine.held.get(id_)
+        if held is not None and held.envelope is not None:
+            self.machine.out.append(Send((event.source,), Disseminate(envelope=held.envelope)))
+        else:
+            self._say_have(event.source, id_, even_if_not=False)
+
+    def on_have_ask(self, event: Receive) -> None:
+        self._say_have(event.source, self._checked_id(event.message.id), even_if_not=True)
+
+    def _checked_id(self, id_: bytes) -> bytes:
+        if len(id_) != ID_BYTES:
+            raise RemoteProtocolError("an envelope id has 16 bytes")
+        return id_
+
+    def on_have(self, event: Receive) -> None:
+        """Delivered there. Where that is our group too and we have not: its log has what we lack."""
+        have: Have = event.message
+        machine, id_ = self.machine, self._checked_id(event.message.id)
+        held = machine.held.get(id_)
+        if held is not None and have.groups:
+            self.owns(held, event.source)
+        for destination in have.groups:
+            replica = machine.replicas.get(destination.group)
+            if held is None or replica is None or replica.has_delivered(id_):
+                continue
+            if event.source in replica.peers:
+                machine.catch_up.fetch(replica, event.source)
+        for replica in machine.replicas.values():
+            delivered = replica.delivered.get(id_)
+            if delivered is not None and not delivered.buried:
+                for destination in have.groups:
+                    delivered.durable.setdefault(destination.group, {})[event.source] = None
+                self._bury_if_finished(replica, id_, delivered)
+
+    # ------------------------------------------------------------------------------------------- burying
+
+    def _bury_over(self, replica: Replica) -> None:
+        """[E8] Its gateway incarnation is over and will not say that it is finished: find out ourselves."""
+        machine = self.machine
+        for id_, delivered in list(replica.delivered.items()):
+            if delivered.buried or not machine.is_over(id_, delivered.gateway):
+                continue
+            for name, other in machine.replicas.items():
+                if other.has_delivered(id_):
+                    delivered.durable.setdefault(name, {})[machine.process] = None
+            names = tuple(d.group for d in delivered.destinations)
+            # The tick that just passed made our own delivery durable as well as it will make the answers'.
+            machine.then.append(Send(machine.others(names), HaveAsk(id=id_)))
+            self._bury_if_finished(replica, id_, delivered)
+
+    def _bury_if_finished(self, replica: Replica, id_: bytes, delivered: Delivered) -> None:
+        machine = self.machine
+        assert machine.view is not None
+        if not machine.is_over(id_, delivered.gateway):
+            return
+        names = tuple(d.group for d in delivered.destinations)
+        for name in names:
+            if not has_majority(machine.view.groups[name].replicas, delivered.durable.get(name, {})):
+                return
+        machine.changes.append(replica.bury(id_))
+        machine.release_forgotten(replica)
+        machine.then.append(Send(machine.view.acceptors_of(names), Bury(instances=[id_])))

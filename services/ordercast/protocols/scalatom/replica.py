@@ -1,0 +1,284 @@
+"""One replica of one group: potential predecessors, the delivery queue, and what the group's log implies.
+
+Clock, envelopes and stamps belong to the process, which may hold replicas of several groups; what is here is
+per group: [SCALATOM 4.2 step 4] predecessor sets come from gossip inside the group alone.
+"""
+
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+
+from ordercast.core.errors import InvariantBroken
+from ordercast.core.finished import Finished
+from ordercast.core.ids import KEY_MIN, counter_of, incarnation_of, last_key_of, order_key, sn_of
+from ordercast.core.quorums import majority
+from ordercast.core.view import Group
+from ordercast.protocols.scalatom import records
+from ordercast.protocols.scalatom.history import OwnHistory, Peer
+from ordercast.protocols.scalatom.idempotence import ProducerTable, SetKey
+from ordercast.protocols.scalatom.records import Record
+from ordercast.protocols.scalatom.settings import Settings
+from ordercast.v1.common_pb2 import Destination, Envelope, Header, RangeOutcome
+from ordercast.v1.sequencer_pb2 import DeliveredRecord, DoneRecord, LogEntry, PositionRecord
+
+
+@dataclass(slots=True)
+class Delivered:
+    """In our delivered prefix, and not yet below its incarnation's done counter."""
+
+    key: bytes
+    position: int
+    rec_ts: int | None
+    destinations: list[Destination]
+    gateway: str
+    buried: bool = False
+    #: Who is known to have it durably, by group: counted only when its incarnation is over.
+    durable: dict[str, dict[str, None]] = field(default_factory=dict)
+
+
+class Replica:
+    def __init__(self, group: Group, process: str, settings: Settings) -> None:
+        self.group = group
+        self.name = group.name
+        self.process = process
+        self.peers: dict[str, Peer] = {name: Peer() for name in group.replicas if name != process}
+        self.history = OwnHistory()
+        #: Undecided envelopes that may still come first: the lowest rec_ts any replica here is known to have
+        #: given them, and the same as a heap whose stale entries are skipped.
+        self.unresolved: dict[bytes, int] = {}
+        self._unresolved_heap: list[tuple[int, bytes]] = []
+        #: Decided and not delivered, as order keys.
+        self.queue: list[bytes] = []
+        self.queued: dict[bytes, bytes] = {}
+        #: The delivered prefix.
+        self.position = 0
+        self.offset = 0
+        self.last_key = KEY_MIN
+        self.producers = ProducerTable(group.name, settings.idempotence_distance, settings.idempotence_window)
+        self.done: dict[int, Finished] = {}
+        self.delivered: dict[bytes, Delivered] = {}
+        #: Just forgotten; the process drops what none of its replicas needs.
+        self.forgotten: list[bytes] = []
+        #: A merged subscription waits for this sn.
+        self.advance_to = -1
+        #: For the tick: has anything moved since?
+        self.position_at_tick = 0
+
+    # --------------------------------------------------------------------------- what may come before
+
+    def has_delivered(self, id_: bytes) -> bool:
+        """[E8] Below done means in our own delivered prefix, as done takes effect at its carrier's delivery."""
+        if id_ in self.delivered:
+            return True
+        finished = self.done.get(incarnation_of(id_))
+        return finished is not None and counter_of(id_) in finished
+
+    def stamp(self, id_: bytes, rec_ts: int) -> None:
+        """[SCALATOM Fig.5 step 2, E1] Our own entry carries rec_ts, the clock before it was raised."""
+        self.history.add(id_, rec_ts)
+        self.note_entry(id_, rec_ts)
+
+    def note_entry(self, id_: bytes, rec_ts: int) -> None:
+        """A replica of this group gave the envelope this stamp, so it may be decided as low as that."""
+        if id_ in self.queued or self.has_delivered(id_):
+            return
+        known = self.unresolved.get(id_)
+        if known is None or rec_ts < known:
+            self.unresolved[id_] = rec_ts
+            heappush(self._unresolved_heap, (rec_ts, id_))
+
+    def decide(self, id_: bytes, sn: int) -> None:
+        if id_ in self.queued or self.has_delivered(id_):
+            return
+        self.unresolved.pop(id_, None)
+        key = order_key(sn, id_)
+        self.queued[id_] = key
+        heappush(self.queue, key)
+
+    def first_unresolved(self) -> tuple[int, bytes] | None:
+        heap = self._unresolved_heap
+        while heap:
+            rec_ts, id_ = heap[0]
+            if self.unresolved.get(id_) == rec_ts:
+                return heap[0]
+            heappop(heap)
+        return None
+
+    def counts(self, peer: Peer, sn: int) -> bool:
+        """[E3] Its history is complete up to sn; [E8] what it forgot of it, we have delivered."""
+        return peer.clock > sn and self.reached(peer.forgotten)
+
+    def reached(self, key: bytes) -> bool:
+        return self.last_key >= key
+
+    def majority(self) -> int:
+        return majority(len(self.group.replicas))
+
+    def is_complete_up_to(self, sn: int, own_clock: int) -> bool:
+        """[SCALATOM Fig.5 step 5] Histories up to sn from a majority of the group, our own included."""
+        count = 1 if own_clock > sn else 0
+        for peer in self.peers.values():
+            if self.counts(peer, sn):
+                count += 1
+        return count >= self.majority()
+
+    def blocker(self, sn: int) -> bytes | None:
+        """[E2] An undecided envelope with an entry at or below sn: it may be decided at sn with a lower id."""
+        first = self.first_unresolved()
+        return first[1] if first is not None and first[0] <= sn else None
+
+    def next_key(self, own_clock: int) -> bytes | None:
+        """[SCALATOM 4.2 step 5] The head of the queue, if nothing can come before it any more.
+
+        Decided predecessors are in the queue, so those that come first are delivered first. We take every
+        entry we know of and not only those of one majority: a superset of the predecessors is safe, and each
+        of them will be decided.
+        """
+        if not self.queue:
+            return None
+        key = self.queue[0]
+        sn = sn_of(key)
+        if self.blocker(sn) is not None or not self.is_complete_up_to(sn, own_clock):
+            return None
+        return key
+
+    def watermark(self, own_clock: int) -> bytes | None:
+        """As for a message at `advance_to` that is behind every other of the same sn."""
+        sn = self.advance_to
+        if sn < 0 or (self.queue and sn_of(self.queue[0]) <= sn):
+            return None
+        if self.blocker(sn) is not None or not self.is_complete_up_to(sn, own_clock):
+            return None
+        self.advance_to = -1
+        return self.watermark_key(sn)
+
+    def watermark_key(self, sn: int) -> bytes:
+        return last_key_of(sn)
+
+    # ------------------------------------------------------------------------------------------- delivery
+
+    def check_order(self, key: bytes) -> None:
+        """Deliveries rise. If one does not, we have already misled somebody: stop."""
+        if key <= self.last_key:
+            raise InvariantBroken(f"{self.name}: {key.hex()} delivered behind {self.last_key.hex()}")
+
+    def apply(self, key: bytes, envelope: Envelope, rec_ts: int | None) -> tuple[LogEntry, list[Record]]:
+        """Append to the delivered prefix. What follows from it is a function of the log alone."""
+        self.check_order(key)
+        header = envelope.header
+        id_ = header.id
+        self._forget_open(id_)
+        groups = tuple(destination.group for destination in header.destinations)
+        entry = LogEntry(order_key=key, envelope=envelope, first_offset=self.offset)
+        changes: list[Record] = []
+        for outcome, key_ in self.judge(header, groups, key):
+            entry.outcomes.append(outcome)
+            changes.append(self.producers.record(key_))
+        changes += self.producers.expire(sn_of(key))
+        delivered = Delivered(key, self.position, rec_ts, list(header.destinations), header.gateway)
+        self.delivered[id_] = delivered
+        changes.append(self.delivered_record(id_))
+        self.position += 1
+        self.last_key = key
+        changes.append(self.position_record())
+        changes += self.finish(header)
+        return entry, changes
+
+    def judge(self, header: Header, groups: tuple[str, ...], key: bytes) -> list[tuple[RangeOutcome, SetKey]]:
+        """One outcome per range; the offset moves on by what is new."""
+        judged = []
+        for range_ in header.ranges:
+            outcome = self.producers.judge(range_, groups, sn_of(key), key, self.offset)
+            self.offset += sum(span.count for span in outcome.spans if not span.duplicate)
+            judged.append((outcome, self.producers.key_of(range_.producer, groups)))
+        return judged
+
+    def _forget_open(self, id_: bytes) -> None:
+        self.unresolved.pop(id_, None)
+        key = self.queued.pop(id_, None)
+        if key is not None:
+            if self.queue[0] == key:
+                heappop(self.queue)
+            else:
+                self.queue.remove(key)
+                heapify(self.queue)
+
+    # ------------------------------------------------------------------------------------------ forgetting
+
+    def finish(self, carrier: Header) -> list[Record]:
+        """[E8] The carrier of `done` is delivered here, and all finished envelopes came before it."""
+        incarnation = incarnation_of(carrier.id)
+        finished = self.done.setdefault(incarnation, Finished())
+        if not finished.merge(carrier.done, carrier.open):
+            return []
+        changes: list[Record] = [self.done_record(incarnation)]
+        for id_ in [i for i in self.delivered if incarnation_of(i) == incarnation and counter_of(i) in finished]:
+            self._forget(id_, self.delivered.pop(id_))
+            changes.append((records.delivered(self.name, id_), None))
+        return changes
+
+    def bury(self, id_: bytes) -> Record:
+        """[E8] Finished, and its incarnation is over: forget all but the id."""
+        delivered = self.delivered[id_]
+        self._forget(id_, delivered)
+        delivered.buried = True
+        delivered.rec_ts = None
+        delivered.durable = {}
+        return self.delivered_record(id_)
+
+    def _forget(self, id_: bytes, delivered: Delivered) -> None:
+        self.forgotten.append(id_)
+        if delivered.rec_ts is not None:
+            self.history.forget(id_, delivered.rec_ts, delivered.key)
+            self.history.prune(min((peer.told for peer in self.peers.values()), default=0))
+
+    # ------------------------------------------------------------------------------------------- durable
+
+    def retained_from(self) -> int:
+        """Log entries from here on may be needed to report again how an envelope fared."""
+        return min((d.position for d in self.delivered.values() if not d.buried), default=self.position)
+
+    def done_message(self, incarnation: int) -> DoneRecord:
+        finished = self.done[incarnation]
+        return DoneRecord(incarnation=incarnation, done=finished.done, open=finished.open)
+
+    def done_record(self, incarnation: int) -> Record:
+        return (records.done(self.name, incarnation), self.done_message(incarnation).SerializeToString())
+
+    def load_done(self, record: DoneRecord) -> None:
+        self.done[record.incarnation] = Finished(record.done, record.open)
+
+    def position_record(self) -> Record:
+        record = PositionRecord(position=self.position, offset=self.offset, order_key=self.last_key)
+        return (records.position(self.name), record.SerializeToString())
+
+    def delivered_message(self, id_: bytes) -> DeliveredRecord:
+        d = self.delivered[id_]
+        return DeliveredRecord(
+            id=id_,
+            order_key=d.key,
+            rec_ts=d.rec_ts,
+            destinations=d.destinations,
+            buried=d.buried,
+            gateway=d.gateway,
+            position=d.position,
+        )
+
+    def delivered_record(self, id_: bytes) -> Record:
+        return (records.delivered(self.name, id_), self.delivered_message(id_).SerializeToString())
+
+    def load_delivered(self, record: DeliveredRecord, rec_ts: int | None) -> None:
+        self.delivered[record.id] = Delivered(
+            record.order_key,
+            record.position,
+            rec_ts,
+            list(record.destinations),
+            record.gateway,
+            record.buried,
+        )
+
+    def drop_open(self) -> list[bytes]:
+        """After the delivered prefix jumped ahead: what of the open envelopes is now in it."""
+        gone = [id_ for id_ in [*self.unresolved, *self.queued] if self.has_delivered(id_)]
+        for id_ in gone:
+            self._forget_open(id_)
+        return gone

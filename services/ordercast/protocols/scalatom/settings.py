@@ -1,0 +1,27 @@
+"""What a domain that runs SCALATOM can set."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Times bound how long a fault is felt; none of them is a safety argument."""
+
+    #: How often the machine looks for what is overdue.
+    tick_s: float = 0.1
+    #: No word of a replica about an envelope for so long: relay, pull, ask, take over. Doubles each time.
+    silence_s: float = 0.3
+    silence_s_max: float = 2.0
+    #: Gossip at least this often, if only to say "nothing new since".
+    gossip_s: float = 1.0
+    #: The clock is reserved this far ahead, so that few receipts persist it (E7).
+    clock_reserved: int = 1000
+    #: Idempotence state expires after this distance in the order. All replicas must agree on it.
+    idempotence_distance: int = 1_000_000
+    #: How many sequences per (producer, set) keep their offsets for repeated receipts.
+    idempotence_window: int = 1024
+    #: Entries of the log in one catch-up chunk.
+    log_chunk: int = 64
+    #: Relay each envelope and decision on first receipt, as the paper's reliable multicast does, instead of
+    #: on silence. Costs (d-1)^2 messages twice; for comparison with the paper.
+    relay_eagerly: bool = False

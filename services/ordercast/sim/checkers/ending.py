@@ -1,0 +1,81 @@
+"""What must hold once faults have stopped and everything has come to rest.
+
+[SCALATOM TO1, TO2] Everything sent is delivered at every replica of its groups; receipts tell the truth; and
+nothing is left in any buffer but what is bounded by a setting.
+"""
+
+from ordercast.sim.checkers.logs import LogChecker
+from ordercast.sim.checkers.order import name_of
+from ordercast.sim.checkers.violation import Violation
+from ordercast.sim.client import Board, Client
+from ordercast.sim.world import World
+
+
+def check_receipts(logs: LogChecker, board: Board) -> None:
+    for receipt in board.receipts:
+        for group in receipt.key[1]:
+            log = logs.groups[group]
+            offset = log.offsets.get(receipt.key)
+            if offset is None:
+                raise Violation("receipt", f"{name_of(receipt.key)} has a receipt but is not in {group}")
+            if receipt.order_key and receipt.offsets.get(group) != offset:
+                raise Violation(
+                    "receipt",
+                    f"{name_of(receipt.key)} is at {group}:{offset}, not {receipt.offsets.get(group)} as promised",
+                )
+
+
+def check_all_or_nothing(logs: LogChecker) -> None:
+    """Delivered in one destination group means delivered in each."""
+    for name, log in logs.groups.items():
+        for key in log.messages:
+            for other in key[1]:
+                if key not in logs.groups[other].offsets:
+                    raise Violation("agreement", f"{name_of(key)} was delivered in {name} but not in {other}")
+
+
+def unfinished(world: World, logs: LogChecker, clients: list[Client]) -> str:
+    """Why the run is not over, or an empty string."""
+    for client in clients:
+        if not client.is_done:
+            waiting = [r.message.first_sequence for r in client.outstanding]
+            first = client.outstanding[0].message if client.outstanding else None
+            what = f"{list(first.groups)} {waiting}" if first else "its plans"
+            return f"{client.name} still waits for receipts of {what}"
+    for name, log in logs.groups.items():
+        for replica in log.replicas:
+            process = world.processes[replica]
+            if process.up:
+                end = process.disk.logs[name].ends if name in process.disk.logs else 0
+                if end != len(log.entries):
+                    return f"{replica} has {end} of {len(log.entries)} envelopes of {name} on disk"
+    for process in world.processes.values():
+        for role, slot in process.slots.items():
+            for buffer in EMPTY.get(role, ()):
+                count = slot.machine.buffers()[buffer]
+                if count:
+                    return f"{process.name}/{role} has {count} {buffer}"
+    return ""
+
+
+#: What is empty after everything has come to rest, by role.
+EMPTY = {
+    "scalatom": ("undelivered", "queued", "unresolved"),
+    "proposer": ("attempts",),
+    "gateway": ("waiting", "unanswered", "open"),
+}
+
+
+def check_bounded(world: World, open_max: int, gateways: int) -> None:
+    """Delivered envelopes are remembered only until a live gateway's window has moved on."""
+    limit = (open_max + 1) * gateways
+    for process in world.processes.values():
+        for role, slot in process.slots.items():
+            buffers = slot.machine.buffers()
+            if role == "scalatom":
+                groups = max(1, len(slot.machine.replicas))  # type: ignore[attr-defined]
+                for buffer in ("held", "delivered", "history"):
+                    if buffers[buffer] > limit * groups:
+                        raise Violation("bounded", f"{process.name} keeps {buffers[buffer]} in {buffer}")
+            if role == "acceptor" and buffers["instances"] > limit:
+                raise Violation("bounded", f"{process.name} keeps {buffers['instances']} open instances")

@@ -1,0 +1,143 @@
+"""Agreement, integrity, offsets and watermarks, checked at every delivery.
+
+The first replica of a group to deliver at a position sets what is there; every other replica, and the same one
+after a restart, must deliver exactly that. So deliveries of processes that crash right afterwards count too:
+[SCALATOM TO1] agreement is uniform.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from ordercast.core.machine import Deliver, ResetLog, Watermark
+from ordercast.sim.checkers.violation import Violation
+from ordercast.sim.client import Board, MessageKey
+from ordercast.sim.trace import describe
+from ordercast.v1.common_pb2 import Batch
+from ordercast.v1.sequencer_pb2 import LogEntry
+
+
+@dataclass(slots=True)
+class GroupLog:
+    """A group's log as everyone must see it."""
+
+    replicas: tuple[str, ...]
+    entries: list[LogEntry] = field(default_factory=list)
+    #: Who delivered first at each position.
+    first: list[str] = field(default_factory=list)
+    keys: list[bytes] = field(default_factory=list)
+    #: The messages in order of offset, and the position of each.
+    messages: list[MessageKey] = field(default_factory=list)
+    offsets: dict[MessageKey, int] = field(default_factory=dict)
+    positions: dict[str, int] = field(default_factory=dict)
+    watermark: bytes = b""
+
+
+class LogChecker:
+    def __init__(self, board: Board, replicas: dict[str, tuple[str, ...]]) -> None:
+        self.board = board
+        self.groups = {name: GroupLog(members) for name, members in replicas.items()}
+        #: Deliveries of messages, over all replicas.
+        self.delivered = 0
+        self.watermarks = 0
+
+    def on_deliver(self, process: str, effect: Deliver) -> None:
+        self.on_commit(process, effect.group, effect.position, effect.entry)
+        outcomes = effect.entry.outcomes
+        self.delivered += sum(s.count for outcome in outcomes for s in outcome.spans if not s.duplicate)
+
+    def on_commit(self, process: str, name: str, position: int, entry: LogEntry) -> None:
+        """Visible to somebody, or durable without anybody having seen it."""
+        group = self.groups[name]
+        if process not in group.replicas:
+            raise Violation("integrity", f"{process} delivers in {name}, of which it is no replica")
+        if position < len(group.entries):
+            self._check_same(name, group, process, position, entry)
+        elif position == len(group.entries):
+            self._append(name, group, process, entry)
+        else:
+            raise Violation("agreement", f"{process} skips {name}:{len(group.entries)}")
+        group.positions[process] = max(group.positions.get(process, 0), position + 1)
+
+    def _check_same(self, name: str, group: GroupLog, process: str, position: int, entry: LogEntry) -> None:
+        known = group.entries[position]
+        if known is entry or (known.order_key == entry.order_key and known == entry):
+            return
+        raise Violation(
+            "agreement",
+            f"at {name}:{position} {group.first[position]} delivered {describe(known.envelope)} with key "
+            f"{describe(known.order_key)} and offset {known.first_offset}, but {process} delivers "
+            f"{describe(entry.envelope)} with key {describe(entry.order_key)} and offset {entry.first_offset}",
+        )
+
+    def _append(self, name: str, group: GroupLog, process: str, entry: LogEntry) -> None:
+        header = entry.envelope.header
+        if group.keys and entry.order_key <= group.keys[-1]:
+            raise Violation(
+                "order",
+                f"{process} delivers {describe(entry.order_key)} in {name} behind {describe(group.keys[-1])}",
+            )
+        if entry.order_key <= group.watermark:
+            raise Violation(
+                "watermark",
+                f"{name} said that nothing up to {describe(group.watermark)} would still come, but {process} "
+                f"delivers {describe(entry.order_key)}",
+            )
+        if name not in [destination.group for destination in header.destinations]:
+            raise Violation("integrity", f"{process} delivers {describe(header)} in {name}")
+        group.entries.append(entry)
+        group.first.append(process)
+        group.keys.append(entry.order_key)
+        self._append_messages(name, group, process, entry)
+
+    def _append_messages(self, name: str, group: GroupLog, process: str, entry: LogEntry) -> None:
+        header = entry.envelope.header
+        groups = tuple(destination.group for destination in header.destinations)
+        if entry.first_offset != len(group.messages):
+            raise Violation("integrity", f"{process} counts offset {entry.first_offset} in {name}")
+        body = Batch.FromString(entry.envelope.body).messages
+        start = 0
+        for range_, outcome in zip(header.ranges, entry.outcomes, strict=True):
+            for span in outcome.spans:
+                for sequence in range(span.first_sequence, span.first_sequence + span.count):
+                    key = (range_.producer, groups, sequence)
+                    payload = body[start + sequence - range_.first_sequence].payload
+                    sent = self.board.sent.get(key)
+                    if sent is None or sent.payload != payload:
+                        raise Violation("integrity", f"{process} delivers {key} in {name}, which nobody sent")
+                    if not span.duplicate:
+                        offset = span.first_offset + sequence - span.first_sequence
+                        self._new_message(name, group, process, key, offset, entry)
+            start += range_.count
+
+    def _new_message(
+        self, name: str, group: GroupLog, process: str, key: MessageKey, offset: int, entry: LogEntry
+    ) -> None:
+        if key in group.offsets:
+            raise Violation(
+                "exactly-once",
+                f"{process} delivers {key} in {name} at offset {offset}, which has it at {group.offsets[key]}",
+            )
+        if offset != len(group.messages):
+            raise Violation("integrity", f"{process} gives offset {offset} in {name}, not {len(group.messages)}")
+        group.offsets[key] = offset
+        group.messages.append(key)
+        self.board.post(int.from_bytes(entry.order_key[:8], "big"), key)
+
+    def on_log_reset(self, process: str, effect: ResetLog) -> None:
+        """A snapshot: what it stands for must be what the group has delivered."""
+        group = self.groups[effect.group]
+        if effect.position > len(group.entries):
+            raise Violation("agreement", f"{process} takes a snapshot beyond {effect.group}:{len(group.entries)}")
+        group.positions[process] = effect.position
+
+    def on_watermark(self, process: str, effect: Watermark) -> None:
+        self.watermarks += 1
+        group = self.groups[effect.group]
+        below = bisect_right(group.keys, effect.key)
+        if group.positions.get(process, 0) < below:
+            raise Violation(
+                "watermark",
+                f"{process} is at {effect.group}:{group.positions.get(process, 0)} and says it has seen "
+                f"everything up to {describe(effect.key)}, but {below} envelopes come before that",
+            )
+        group.watermark = max(group.watermark, effect.key)

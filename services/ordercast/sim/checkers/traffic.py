@@ -1,0 +1,107 @@
+"""Participant and message size minimality, checked at every send.
+
+[SCALATOM 1.2] Only the sender and the destinations take part in a multicast, and what they send depends on the
+number of destinations, not on the size of the system. Counted per (process, group) role: a process may hold
+replicas of many groups, and says nothing about an envelope in a group that the envelope is not for.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ordercast.core.view import View
+from ordercast.sim.checkers.violation import Violation
+from ordercast.sim.packets import FIELD_OF
+from ordercast.sim.trace import describe
+
+#: Which envelopes a packet is about, by its name in the Packet.
+ABOUT: dict[str, Callable[[Any], Sequence[bytes]]] = {
+    "disseminate": lambda m: (m.envelope.header.id,),
+    "rec_ts": lambda m: (m.id,),
+    "gossip": lambda m: [entry.id for entry in m.entries],
+    "pull": lambda m: (m.id,),
+    "have": lambda m: (m.id,),
+    "have_ask": lambda m: (m.id,),
+    "log_chunk": lambda m: [entry.envelope.header.id for entry in m.entries],
+    "snapshot": lambda m: [record.id for record in m.delivered],
+    "envelope_decided": lambda m: (m.id,),
+    "envelope_delivered": lambda m: (m.id,),
+    "envelope_durable": lambda m: (m.id,),
+    "prepare": lambda m: (m.instance,),
+    "promise": lambda m: (m.instance,),
+    "accept": lambda m: (m.instance,),
+    "accepted": lambda m: (m.instance,),
+    "rejected": lambda m: (m.instance,),
+    "closed": lambda m: (m.instance,),
+    "bury": lambda m: m.instances,
+    "decide": lambda m: (m.instance,),
+}
+#: The group a packet speaks for, where it names one.
+GROUP = {"gossip", "log_chunk", "snapshot", "envelope_delivered", "envelope_durable"}
+#: Fixed bytes, and bytes per destination group or entry. Group names in runs have one letter.
+SIZES: dict[str, tuple[int, int]] = {
+    "rec_ts": (40, 10),
+    "gossip": (90, 32),
+    "gossip_ask": (30, 0),
+    "pull": (30, 0),
+    "have": (30, 10),
+    "have_ask": (30, 0),
+    "fetch_log": (30, 0),
+    "envelope_decided": (60, 0),
+    "envelope_durable": (40, 0),
+    "prepare": (60, 10),
+    "promise": (80, 0),
+    "accept": (70, 10),
+    "accepted": (60, 0),
+    "rejected": (60, 0),
+    "closed": (30, 0),
+    "decide": (40, 0),
+}
+
+
+class TrafficChecker:
+    def __init__(self, view: Any) -> None:
+        self.view = View(view)
+        #: Envelope -> (processes that may speak of it, its groups), learnt from whoever submits it.
+        self.known: dict[bytes, tuple[dict[str, None], tuple[str, ...]]] = {}
+        self.by_kind: dict[str, int] = {}
+        self.bytes = 0
+
+    def on_send(self, source: str, to: Sequence[str], message: Any, size: int) -> None:
+        kind = FIELD_OF[type(message)]
+        others = sum(1 for process in to if process != source)
+        self.by_kind[kind] = self.by_kind.get(kind, 0) + others
+        self.bytes += size * others
+        about = ABOUT.get(kind)
+        if about is None:
+            return
+        if kind == "disseminate" and message.envelope.header.id not in self.known:
+            self._learn(source, message.envelope.header)
+        for id_ in about(message):
+            known = self.known.get(id_)
+            if known is None:
+                raise Violation("participants", f"{source} speaks of {describe(id_)}, which nobody sent")
+            processes, groups = known
+            for process in (source, *to):
+                if process not in processes:
+                    raise Violation(
+                        "participants",
+                        f"{source} sends {describe(message)} to {process}, but {describe(id_)} is for {groups}",
+                    )
+            if kind in GROUP and message.group not in groups:
+                raise Violation(
+                    "participants",
+                    f"{source} speaks of {describe(id_)} in {message.group}, but it is for {groups}",
+                )
+        if kind in SIZES:
+            self._check_size(source, kind, message, size)
+
+    def _learn(self, source: str, header: Any) -> None:
+        names = tuple(destination.group for destination in header.destinations)
+        processes = dict.fromkeys((*self.view.replicas_of(names), *self.view.acceptors_of(names), source))
+        self.known[header.id] = (processes, names)
+
+    def _check_size(self, source: str, kind: str, message: Any, size: int) -> None:
+        fixed, each = SIZES[kind]
+        parts = len(message.entries) if kind == "gossip" else len(message.groups) if each else 0
+        if size > fixed + each * parts:
+            raise Violation("size", f"{source} sends {size} bytes for {describe(message)}")

@@ -1,0 +1,256 @@
+"""A simulated client: one producer that publishes through gateways, as an SDK would.
+
+It keeps what has no receipt, repeats it elsewhere in the order sent when a gateway falls silent, presents what it
+has seen as a session token, and stays within its credits unless it is told to be greedy.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ordercast.core.ids import pack_u64, sn_of, unpack_u64
+from ordercast.core.machine import (
+    ChannelReset,
+    Effect,
+    Event,
+    Receive,
+    Send,
+    SetTimer,
+    Start,
+    TimerFired,
+)
+from ordercast.v1.common_pb2 import Message
+from ordercast.v1.gateway_pb2 import PUBLISH_STATUS_FENCED, PUBLISH_STATUS_OK, PublishReply, PublishRequest
+
+Groups = tuple[str, ...]
+#: (producer, destination set, sequence)
+MessageKey = tuple[bytes, Groups, int]
+
+TIMER = "client"
+
+
+@dataclass(slots=True)
+class Dial(Effect):
+    """Connect anew to a gateway: a new stream of requests."""
+
+    gateway: str
+
+
+@dataclass(slots=True)
+class Plan:
+    """A publish that is to happen at some time."""
+
+    at: float
+    groups: Groups
+    count: int
+    unordered: bool
+    #: Read somebody's token first.
+    reads: bool = False
+
+
+@dataclass(slots=True)
+class ClientSettings:
+    plans: list[Plan]
+    gateways: list[str]
+    pipeline: int = 4
+    patience_s: float = 1.0
+    opens: bool = False
+    greedy: bool = False
+
+
+@dataclass(slots=True)
+class Sent:
+    """What a client did, for the checkers."""
+
+    index: int
+    unordered: bool
+    payload: bytes
+    #: Messages the client had seen: receipts and tokens.
+    after: list[MessageKey]
+
+
+@dataclass(slots=True)
+class Receipt:
+    key: MessageKey
+    order_key: bytes
+    offsets: dict[str, int]
+    duplicate: bool
+
+
+@dataclass(slots=True)
+class Board:
+    """What clients tell each other outside the system, and what checkers want to know about them."""
+
+    sent: dict[MessageKey, Sent] = field(default_factory=dict)
+    receipts: list[Receipt] = field(default_factory=list)
+    #: (session clock, message) of receipts and deliveries, latest last.
+    tokens: list[tuple[int, MessageKey]] = field(default_factory=list)
+
+    def post(self, clock: int, key: MessageKey) -> None:
+        self.tokens.append((clock, key))
+        del self.tokens[:-64]
+
+
+@dataclass(slots=True)
+class Request:
+    message: PublishRequest
+    missing: dict[int, None]
+    at: float
+
+
+class Client:
+    handles = (PublishReply,)
+
+    def __init__(self, name: str, settings: ClientSettings, board: Board) -> None:
+        self.name = name
+        self.producer = name.encode()
+        self.settings = settings
+        self.board = board
+        self.plans = list(settings.plans)
+        self.gateway = settings.gateways[0]
+        self.connected = False
+        self.waiting_since = 0.0
+        self.outstanding: list[Request] = []
+        self.sequences: dict[Groups, int] = {}
+        self.epochs: dict[Groups, int] = {}
+        self.session = 0
+        self.after: list[MessageKey] = []
+        self.credits = 64
+        self.index = 0
+        self.retry_at: float | None = None
+        self.fenced = False
+        self.switches = 0
+
+    @property
+    def is_done(self) -> bool:
+        return self.fenced or not (self.plans or self.outstanding)
+
+    def buffers(self) -> dict[str, int]:
+        return {"outstanding": len(self.outstanding)}
+
+    def step(self, event: Event) -> list[Effect]:
+        match event:
+            case Receive():
+                return self._on_reply(event.message, event.now)
+            case TimerFired():
+                return [SetTimer(TIMER, 0.02), *self._on_timer(event)]
+            case ChannelReset() if event.peer == self.gateway:
+                self.connected = True
+                self.retry_at = None
+                self.waiting_since = event.now
+                return [Send((self.gateway,), request.message) for request in self.outstanding]
+            case Start():
+                return [SetTimer(TIMER, 0.02)]
+        return []
+
+    # ----------------------------------------------------------------------------------------- sending
+
+    def _on_timer(self, event: TimerFired) -> list[Effect]:
+        now = event.now
+        if self.fenced:
+            return []
+        if self.retry_at is not None:
+            return self._dial(self.gateway, now) if now >= self.retry_at else []
+        if (self.outstanding or not self.connected) and now - self.waiting_since > self.settings.patience_s:
+            gateways = self.settings.gateways
+            self.switches += 1
+            return self._dial(gateways[event.chance % len(gateways)], now)
+        effects: list[Effect] = []
+        while self.connected and self._may_send(now):
+            plan = self.plans[0]
+            if self.settings.opens and plan.groups not in self.epochs:
+                effects += self._open(plan.groups, now)
+                break
+            effects += self._publish(self.plans.pop(0), now, event.chance)
+        return effects
+
+    def _may_send(self, now: float) -> bool:
+        if not self.plans or self.plans[0].at > now or len(self.outstanding) >= self.settings.pipeline:
+            return False
+        if any(request.message.open_token for request in self.outstanding):
+            return False
+        unacknowledged = sum(len(request.missing) for request in self.outstanding)
+        return self.settings.greedy or unacknowledged + self.plans[0].count <= self.credits
+
+    def _dial(self, gateway: str, now: float) -> list[Effect]:
+        self.gateway = gateway
+        self.connected = False
+        self.retry_at = None
+        self.waiting_since = now
+        return [Dial(gateway)]
+
+    def _open(self, groups: Groups, now: float) -> list[Effect]:
+        token = f"{self.name}/{self.index}".encode()
+        self.index += 1
+        request = PublishRequest(producer=self.producer, groups=groups, open_token=token)
+        return self._send(request, {0: None}, now)
+
+    def _publish(self, plan: Plan, now: float, chance: int) -> list[Effect]:
+        if plan.reads and self.board.tokens:
+            clock, key = self.board.tokens[chance % len(self.board.tokens)]
+            self._see(clock, key)
+        first = self.sequences.get(plan.groups, 0) + 1
+        self.sequences[plan.groups] = first + plan.count - 1
+        messages = []
+        for sequence in range(first, first + plan.count):
+            payload = f"{self.name} to {','.join(plan.groups)} #{sequence}".encode()
+            messages.append(Message(payload=payload))
+            key = (self.producer, plan.groups, sequence)
+            self.board.sent[key] = Sent(self.index, plan.unordered, payload, list(self.after))
+            self.index += 1
+        request = PublishRequest(
+            producer=self.producer,
+            epoch=self.epochs.get(plan.groups, 0),
+            groups=plan.groups,
+            first_sequence=first,
+            messages=messages,
+            unordered=plan.unordered,
+            session=pack_u64(self.session) if self.session else b"",
+        )
+        return self._send(request, dict.fromkeys(range(first, first + plan.count)), now)
+
+    def _send(self, request: PublishRequest, missing: dict[int, None], now: float) -> list[Effect]:
+        if not self.outstanding:
+            self.waiting_since = now
+        self.outstanding.append(Request(request, missing, now))
+        return [Send((self.gateway,), request)]
+
+    def _see(self, clock: int, key: MessageKey) -> None:
+        self.session = max(self.session, clock)
+        self.after.append(key)
+        del self.after[:-8]
+
+    # ----------------------------------------------------------------------------------------- replies
+
+    def _on_reply(self, reply: PublishReply, now: float) -> list[Effect]:
+        self.waiting_since = now
+        if reply.status == PUBLISH_STATUS_FENCED:
+            self.fenced = True
+            return []
+        if reply.status != PUBLISH_STATUS_OK:
+            # Refused: nothing was stored. Wait, then repeat everything in the order sent.
+            self.retry_at = now + 0.2
+            return []
+        groups = tuple(reply.groups)
+        if reply.open_token:
+            if not any(request.message.open_token == reply.open_token for request in self.outstanding):
+                return []  # answered before, through another gateway
+            self.epochs[groups] = reply.epoch
+            self.sequences[groups] = reply.last_sequence
+            self._forget(lambda request: request.message.open_token == reply.open_token)
+            return []
+        self.credits = reply.credits
+        for index in range(reply.count):
+            key = (self.producer, groups, reply.first_sequence + index)
+            offsets = {offset.group: offset.first_offset + index for offset in reply.offsets}
+            self.board.receipts.append(Receipt(key, reply.order_key, offsets, reply.duplicate))
+            for request in self.outstanding:
+                if tuple(request.message.groups) == groups:
+                    request.missing.pop(key[2], None)
+            clock = max(unpack_u64(reply.session), sn_of(reply.order_key) if reply.order_key else 0)
+            self._see(clock, key)
+            self.board.post(clock, key)
+        self._forget(lambda request: not request.missing)
+        return []
+
+    def _forget(self, is_done: Callable[[Request], bool]) -> None:
+        self.outstanding = [request for request in self.outstanding if not is_done(request)]

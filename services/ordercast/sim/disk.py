@@ -1,0 +1,107 @@
+"""A process's disk: keyed records per machine, and delivery logs per group.
+
+Transactions are written one after the other; all that piled up while one was written go into the next (group
+commit). A crash loses what was not synced. The transaction that was being written may be torn: some prefix of its
+bytes is there, and whoever reads the disk again must tell by its checksum that it is not whole.
+"""
+
+import pickle
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ordercast.v1.sequencer_pb2 import LogEntry
+
+
+@dataclass(slots=True)
+class Transaction:
+    number: int = 0
+    records: list[tuple[str, bytes, bytes | None]] = field(default_factory=list)
+    #: (group, position, entry), or (group, position, None) where a snapshot replaced the log before it.
+    log: list[tuple[str, int, LogEntry | None]] = field(default_factory=list)
+    callbacks: list[Callable[[], None]] = field(default_factory=list)
+
+    def encode(self) -> bytes:
+        log = [(group, position, e and e.SerializeToString()) for group, position, e in self.log]
+        body = pickle.dumps((self.records, log))
+        return zlib.crc32(body).to_bytes(4, "big") + body
+
+
+@dataclass(slots=True)
+class Log:
+    begins: int = 0
+    entries: list[LogEntry] = field(default_factory=list)
+
+    @property
+    def ends(self) -> int:
+        return self.begins + len(self.entries)
+
+
+class Disk:
+    def __init__(self) -> None:
+        self.records: dict[str, dict[bytes, bytes]] = {}
+        self.logs: dict[str, Log] = {}
+        self.open = Transaction(1)
+        self.writing: Transaction | None = None
+        #: Told what became durable in the logs: it counts as delivered, even if nobody lived to see it.
+        self.on_apply: Callable[[list[tuple[str, int, LogEntry | None]]], None] = lambda log: None
+
+    def add(
+        self,
+        role: str,
+        records: Sequence[tuple[bytes, bytes | None]],
+        log: Sequence[tuple[str, int, LogEntry | None]],
+    ) -> Transaction:
+        for key, value in records:
+            self.open.records.append((role, key, value))
+        self.open.log.extend(log)
+        return self.open
+
+    def begin(self) -> bool:
+        """Start writing what piled up; false if the disk is busy or there is nothing to write."""
+        if self.writing is not None or not (self.open.records or self.open.log or self.open.callbacks):
+            return False
+        self.writing = self.open
+        self.open = Transaction(self.writing.number + 1)
+        return True
+
+    def synced(self) -> Transaction:
+        transaction = self.writing
+        assert transaction is not None
+        self.writing = None
+        self._apply(transaction)
+        return transaction
+
+    def _apply(self, transaction: Transaction) -> None:
+        for role, key, value in transaction.records:
+            records = self.records.setdefault(role, {})
+            if value is None:
+                records.pop(key, None)
+            else:
+                records[key] = value
+        self.on_apply(transaction.log)
+        for group, position, entry in transaction.log:
+            log = self.logs.setdefault(group, Log())
+            if entry is None:
+                log.begins, log.entries = position, []
+            else:
+                assert position == log.ends, f"{group}: entry {position} behind {log.ends}"
+                log.entries.append(entry)
+
+    def crash(self, torn: float | None) -> None:
+        """Lose what was not synced. `torn` is the part of the transaction being written that got through."""
+        writing, number = self.writing, self.open.number
+        if writing is not None and torn is not None:
+            data = writing.encode()
+            data = data[: int(len(data) * torn)]
+            if len(data) > 4 and zlib.crc32(data[4:]).to_bytes(4, "big") == data[:4]:
+                self._apply(writing)
+        self.writing = None
+        self.open = Transaction(number + 1)
+
+    def truncate(self, group: str, position: int) -> None:
+        """Retention: drop the log before the position."""
+        log = self.logs.get(group)
+        if log is not None and log.begins < position <= log.ends:
+            del log.entries[: position - log.begins]
+            log.begins = position

@@ -1,0 +1,203 @@
+"""Faults: what strikes a simulated cluster, and the healing after which everything must terminate."""
+
+from collections.abc import Callable
+from random import Random
+
+from ordercast.core.machine import Ended
+from ordercast.core.quorums import majority
+from ordercast.sim.network import pair
+from ordercast.sim.world import World
+from ordercast.v1.membership_pb2 import DomainView
+
+
+class Faults:
+    """Strikes at random times until healing. Every fault ends by itself or at the healing."""
+
+    def __init__(
+        self,
+        world: World,
+        random: Random,
+        rates: dict[str, float],
+        until: float,
+        view: DomainView,
+        nodes: list[str],
+    ) -> None:
+        self.world = world
+        self.random = random
+        self.until = until
+        self.view = view
+        self.nodes = nodes
+        self.gone: dict[str, None] = {}
+        self.strikes: dict[str, int] = {}
+        self.blocked: list[tuple[str, str]] = []
+        kinds: dict[str, Callable[[], None]] = {
+            "crash": self.crash,
+            "crash_at_commit": self.crash_at_commit,
+            "power_loss": self.power_loss,
+            "partition": self.partition,
+            "one_way": self.one_way,
+            "bridge": self.bridge,
+            "flapping": self.flapping,
+            "break": self.break_connection,
+            "pause": self.pause,
+            "slow_disk": self.slow_disk,
+            "clock_jump": self.clock_jump,
+        }
+        for kind in sorted(rates):
+            time = random.expovariate(rates[kind])
+            while time < until:
+                world.at(time, self.strike, kind, kinds[kind])
+                time += random.expovariate(rates[kind])
+        world.on_crash_at_commit = self._restart_later
+        world.at(until, self.heal)
+
+    def strike(self, kind: str, call: Callable[[], None]) -> None:
+        self.strikes[kind] = self.strikes.get(kind, 0) + 1
+        self.world.note("****", kind)
+        call()
+
+    # ----------------------------------------------------------------------------------------- processes
+
+    def _servers(self) -> list[str]:
+        return [name for name in self.world.processes if not name.startswith("c")]
+
+    def _one(self) -> str:
+        return self.random.choice(self._servers())
+
+    def crash(self) -> None:
+        name = self._one()
+        self.world.processes[name].crash(torn=self.random.choice([None, 0.5, 1.0]))
+        self._restart_later(name)
+
+    def _restart_later(self, name: str) -> None:
+        if self.world.now < self.until:
+            self.world.after(self.random.uniform(0.02, 1.0), self.restart, name)
+
+    def restart(self, name: str) -> None:
+        process = self.world.processes[name]
+        if not process.up and name not in self.gone:
+            process.start()
+
+    def crash_at_commit(self) -> None:
+        process = self.world.processes[self._one()]
+        commit = process.commits + self.random.randint(1, 20)
+        process.crash_at_commit = (commit, self.random.choice(["before", "torn", "after"]))
+
+    def power_loss(self) -> None:
+        for name in self._servers():
+            self.world.processes[name].crash(torn=self.random.choice([None, 0.5, 1.0]))
+            self._restart_later(name)
+
+    def pause(self) -> None:
+        process = self.world.processes[self._one()]
+        process.paused_until = self.world.now + self.random.uniform(0.05, 1.5)
+
+    def slow_disk(self) -> None:
+        process = self.world.processes[self._one()]
+        normal = process.disk_delay_s
+        if normal < 0.05:
+            process.disk_delay_s = 0.1
+            self.world.after(self.random.uniform(0.2, 1.0), self._normal_disk, process.name, normal)
+
+    def _normal_disk(self, name: str, delay_s: float) -> None:
+        self.world.processes[name].disk_delay_s = delay_s
+
+    def clock_jump(self) -> None:
+        process = self.world.processes[self._one()]
+        process.wall_offset += self.random.uniform(-3600, 3600)
+
+    # ------------------------------------------------------------------------------------------- network
+
+    def break_connection(self) -> None:
+        connections = sorted(self.world.network.connections)
+        if connections:
+            self.world.network.break_connection(*self.random.choice(connections))
+
+    def _split(self) -> tuple[list[str], list[str]]:
+        names = list(self.world.processes)
+        self.random.shuffle(names)
+        cut = self.random.randint(1, len(names) - 1)
+        return names[:cut], names[cut:]
+
+    def _block(self, directions: list[tuple[str, str]], seconds: float) -> None:
+        network = self.world.network
+        breaks = self.random.random() < 0.5
+        for source, to in directions:
+            network.block(source, to)
+            self.blocked.append((source, to))
+            if breaks and pair(source, to) in network.connections and self.random.random() < 0.5:
+                network.break_connection(source, to)
+        self.world.after(seconds, self._unblock, directions)
+
+    def _unblock(self, directions: list[tuple[str, str]]) -> None:
+        for direction in directions:
+            if direction in self.blocked:
+                self.blocked.remove(direction)
+                self.world.network.unblock(*direction)
+
+    def partition(self) -> None:
+        left, right = self._split()
+        both = [(a, b) for a in left for b in right] + [(b, a) for a in left for b in right]
+        self._block(both, self.random.uniform(0.1, 1.5))
+
+    def one_way(self) -> None:
+        left, right = self._split()
+        self._block([(a, b) for a in left for b in right], self.random.uniform(0.1, 1.0))
+
+    def bridge(self) -> None:
+        """Two sides that only one process can still talk to both of."""
+        left, right = self._split()
+        keeper = left[0]
+        sides = [(a, b) for a in left[1:] for b in right if keeper not in (a, b)]
+        self._block(sides + [(b, a) for a, b in sides], self.random.uniform(0.1, 1.5))
+
+    def flapping(self) -> None:
+        left, right = self._split()
+        both = [(a, b) for a in left for b in right] + [(b, a) for a in left for b in right]
+        for number in range(5):
+            self.world.after(0.2 * number, self._block, both, 0.1)
+
+    # ------------------------------------------------------------------------------------------- healing
+
+    def heal(self) -> None:
+        """Everything comes back, but for a minority that may be gone for good."""
+        world = self.world
+        world.note("****", "healing")
+        self._unblock(list(self.blocked))
+        if self.random.random() < 0.3:
+            self._lose_minority()
+        for process in world.processes.values():
+            process.crash_at_commit = None
+            process.disk_delay_s = min(process.disk_delay_s, 0.005)
+            self.restart(process.name)
+        # Pauses, and flaps that were still to come, end by themselves.
+
+    def _lose_minority(self) -> None:
+        """A node, or a gateway that has nodes to itself, dies for good. Membership notices."""
+        candidates = [name for name in self._servers() if self._can_lose(name)]
+        if candidates:
+            self.lose(self.random.choice(candidates))
+
+    def _can_lose(self, name: str) -> bool:
+        gateways = [n for n, p in self.world.processes.items() if "gateway" in p.factories]
+        if gateways == [name] or (name in gateways and len(gateways) < 2):
+            return False
+        for group in self.view.groups:
+            for members in (group.replicas, group.acceptors):
+                left = sum(1 for member in members if member != name and member not in self.gone)
+                if left < majority(len(members)):
+                    return False
+        return True
+
+    def lose(self, name: str) -> None:
+        world = self.world
+        process = world.processes[name]
+        self.gone[name] = None
+        process.crash()
+        world.note(name, "is gone for good")
+        world.after(1.0, self._ended, process.incarnation)
+
+    def _ended(self, incarnation: int) -> None:
+        for process in self.world.processes.values():
+            if process.up:
+                process.tell_all(Ended(*process.clock(), incarnation))

@@ -1,0 +1,324 @@
+"""A simulated process: hosts machines and performs their effects as core/machine.py promises."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.message import DecodeError
+
+from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.machine import (
+    ChannelReset,
+    Deliver,
+    Effect,
+    Event,
+    Hand,
+    LogRead,
+    Machine,
+    Observe,
+    Persist,
+    ReadLog,
+    Receive,
+    ResetLog,
+    Send,
+    SetTimer,
+    Start,
+    TimerFired,
+    ViewChanged,
+    Watermark,
+)
+from ordercast.sim import packets
+from ordercast.sim.disk import Disk, Log, Transaction
+from ordercast.v1.sequencer_pb2 import LogEntry
+
+if TYPE_CHECKING:
+    from ordercast.sim.world import World
+
+Factory = Callable[[], Machine]
+
+
+class Slot:
+    """One machine and the effects that wait for its barriers."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        #: The transaction that effects performed now have to wait for.
+        self.barrier = 0
+        self.backlog: deque[tuple[int, Effect]] = deque()
+        self.log: list[tuple[str, int, LogEntry | None]] = []
+        self.timers: dict[str, int] = {}
+
+
+class Process:
+    def __init__(self, world: "World", name: str, factories: dict[str, Factory]) -> None:
+        self.world = world
+        self.name = name
+        self.factories = factories
+        self.disk = Disk()
+        self.disk_delay_s = 0.001
+        self.up = False
+        self.incarnation = 0
+        self.peers: dict[str, int] = {}
+        self.slots: dict[str, Slot] = {}
+        self.routes: dict[type, str] = {}
+        self.paused_until = 0.0
+        #: Wall clock minus simulated time, and how fast the monotonic clock runs.
+        self.wall_offset = 0.0
+        self.clock_rate = 1.0
+        self.commits = 0
+        #: Crash at this commit: "before" it is durable, "torn" in the middle, or "after", unheard.
+        self.crash_at_commit: tuple[int, str] | None = None
+        self.durable = 0
+        self._outbox: dict[str, list[bytes]] = {}
+        self._local: deque[tuple[str, Event]] = deque()
+        self._busy = False
+        #: What came while it was paused, in order.
+        self._deferred: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self.disk.on_apply = lambda log: self.world.committed(self.name, log)
+
+    # ----------------------------------------------------------------------------------------- life
+
+    def start(self) -> None:
+        world = self.world
+        self.up = True
+        self.incarnation = world.new_incarnation(self.name)
+        self.slots = {role: Slot(make()) for role, make in self.factories.items()}
+        self.routes = {type_: role for role, slot in self.slots.items() for type_ in slot.machine.handles}
+        self.peers, self._outbox = {}, {}
+        self._local.clear()
+        self.durable = self.disk.open.number - 1
+        begins = {group: log.begins for group, log in self.disk.logs.items()}
+        for role in self.slots:
+            records = list(self.disk.records.get(role, {}).items())
+            self._enqueue(role, Start(*self.clock(), self.incarnation, records, begins))
+            if world.view is not None:
+                self._enqueue(role, ViewChanged(*self.clock(), world.view))
+        self._work()
+        for other in world.processes.values():
+            if other is not self and other.up:
+                world.network.connect(self.name, other.name)
+
+    def crash(self, torn: float | None = None) -> None:
+        if not self.up:
+            return
+        self.up = False
+        self.disk.crash(torn)
+        self.slots = {}
+        self.paused_until = 0.0
+        self._deferred.clear()
+        self.world.network.crashed(self.name)
+        self.world.note(self.name, "crashes")
+
+    def clock(self) -> tuple[float, float]:
+        now = self.world.now
+        return now * self.clock_rate, now + self.wall_offset
+
+    # ------------------------------------------------------------------------------------- events in
+
+    def arrived(self, source: str, data: bytes) -> None:
+        if self.deferred(self.arrived, source, data):
+            return
+        world = self.world
+        incarnation = self.peers.get(source)
+        if not self.up or incarnation is None:
+            return
+        world.digest_frame(source, self.name, data)
+        for packet in packets.packets_of(data):
+            self.deliver_packet(source, incarnation, packet)
+        self._work()
+
+    def deliver_packet(self, source: str, incarnation: int, packet: bytes) -> None:
+        try:
+            message = packets.decode(packet)
+        except DecodeError as error:
+            self.world.refuse(self.name, source, None, f"malformed: {error}")
+            return
+        role = self.routes.get(type(message))
+        if role is None:
+            self.world.refuse(self.name, source, message, "nobody here handles it")
+            return
+        if self.world.tracing:
+            self.world.trace_receive(source, self.name, message)
+        self._local.append((role, Receive(*self.clock(), source, incarnation, message)))
+
+    def channel_reset(self, peer: str, incarnation: int) -> None:
+        if self.deferred(self.channel_reset, peer, incarnation):
+            return
+        self.peers[peer] = incarnation
+        self.tell_all(ChannelReset(*self.clock(), peer, incarnation))
+
+    def tell_all(self, event: Event) -> None:
+        """An event for every machine here."""
+        for role in self.slots:
+            self._enqueue(role, event)
+        self._work()
+
+    def tell(self, role: str, event: Event) -> None:
+        self._enqueue(role, event)
+        self._work()
+
+    def deferred(self, call: Callable[..., None], *args: Any) -> bool:
+        """A paused process does nothing until it goes on; then everything happens in its order."""
+        if not self._deferred:
+            if self.paused_until <= self.world.now:
+                return False
+            self.world.at(self.paused_until, self._go_on, self.incarnation)
+        self._deferred.append((call, args))
+        return True
+
+    def _go_on(self, incarnation: int) -> None:
+        if incarnation != self.incarnation or not self.up:
+            return
+        if self.paused_until > self.world.now:
+            self.world.at(self.paused_until, self._go_on, incarnation)
+            return
+        waiting, self._deferred = self._deferred, deque()
+        for call, args in waiting:
+            call(*args)
+
+    def _timer(self, role: str, name: str, ticket: int, incarnation: int) -> None:
+        if incarnation != self.incarnation or not self.up:
+            return
+        if self.deferred(self._timer, role, name, ticket, incarnation):
+            return
+        if self.slots[role].timers.get(name) == ticket:
+            chance = self.world.random.getrandbits(64)
+            self.tell(role, TimerFired(*self.clock(), name, chance))
+
+    # ------------------------------------------------------------------------------------ stepping
+
+    def _enqueue(self, role: str, event: Event) -> None:
+        self._local.append((role, event))
+
+    def _work(self) -> None:
+        """Step machines until nothing is left to do now, then write what they have for others."""
+        if self._busy:
+            return
+        self._busy = True
+        while self._local and self.up:
+            role, event = self._local.popleft()
+            slot = self.slots[role]
+            try:
+                effects = slot.machine.step(event)
+            except RemoteProtocolError as error:
+                source = event.source if isinstance(event, Receive) else ""
+                message = event.message if isinstance(event, Receive) else event
+                self.world.refuse(self.name, source, message, str(error))
+                continue
+            self._perform(role, slot, effects)
+        self._busy = False
+        self._flush()
+        self._write()
+
+    def _perform(self, role: str, slot: Slot, effects: list[Effect]) -> None:
+        """In order; what is behind a barrier waits, but goes to the disk in its turn."""
+        for effect in effects:
+            kind = type(effect)
+            if kind is Persist:
+                self._persist(role, slot, effect)  # type: ignore[arg-type]
+                continue
+            if kind is Deliver and effect.final:  # type: ignore[attr-defined]
+                slot.log.append((effect.group, effect.position, effect.entry))  # type: ignore[attr-defined]
+            elif kind is ResetLog:
+                slot.log.append((effect.group, effect.position, None))  # type: ignore[attr-defined]
+            if slot.barrier > self.durable:
+                slot.backlog.append((slot.barrier, effect))
+            else:
+                self._do(role, slot, effect)
+
+    def _persist(self, role: str, slot: Slot, effect: Persist) -> None:
+        transaction = self.disk.add(role, effect.records, slot.log)
+        slot.log = []
+        if effect.barrier:
+            slot.barrier = transaction.number
+            if not effect.records:
+                transaction.callbacks.append(lambda: None)
+        if effect.then:
+            for send in effect.then:
+                transaction.callbacks.append(lambda send=send: self._do(role, slot, send))  # type: ignore[misc]
+
+    def _do(self, role: str, slot: Slot, effect: Effect) -> None:
+        world = self.world
+        match effect:
+            case Send():
+                self._send(effect)
+            case Hand():
+                self._enqueue(effect.role, effect.event)
+            case Deliver():
+                world.delivered(self.name, effect)
+            case SetTimer():
+                ticket = slot.timers[effect.name] = world.ticket()
+                delay = effect.delay / self.clock_rate
+                world.after(delay, self._timer, role, effect.name, ticket, self.incarnation)
+            case ReadLog():
+                self._read_log(role, effect)
+            case Watermark():
+                world.watermarked(self.name, effect)
+            case Observe():
+                world.observed(self.name, effect)
+            case ResetLog():
+                world.log_reset(self.name, effect)
+            case _:
+                world.custom(self.name, effect)
+
+    def _send(self, effect: Send) -> None:
+        message = effect.message
+        data = None
+        for to in effect.to:
+            if to == self.name:
+                self._local.append(
+                    (self.routes[type(message)], Receive(*self.clock(), to, self.incarnation, message))
+                )
+                continue
+            if data is None:
+                data = packets.encode(message)
+                self.world.sent(self.name, effect.to, message, len(data))
+            box = self._outbox.get(to)
+            if box is None:
+                box = self._outbox[to] = []
+            box.append(data)
+
+    def _flush(self) -> None:
+        if self._outbox:
+            outbox, self._outbox = self._outbox, {}
+            for to, waiting in outbox.items():
+                self.world.messages += len(waiting)
+                self.world.network.send(self.name, to, packets.frame(self.world.domain, waiting))
+
+    def _read_log(self, role: str, effect: ReadLog) -> None:
+        log = self.disk.logs.get(effect.group) or Log()
+        first = max(effect.position - log.begins, 0)
+        entries = log.entries[first : first + effect.count_max] if effect.position >= log.begins else []
+        event = LogRead(*self.clock(), effect.group, effect.position, entries, log.begins, effect.tag)
+        self._enqueue(role, event)
+
+    # ------------------------------------------------------------------------------------------ disk
+
+    def _write(self) -> None:
+        if self.up and self.disk.begin():
+            self.commits += 1
+            delay = self.world.disk_random.expovariate(1 / self.disk_delay_s) if self.disk_delay_s else 0.0
+            self.world.after(delay, self._synced, self.disk.writing)
+
+    def _synced(self, transaction: Transaction) -> None:
+        if self.disk.writing is not transaction:
+            return
+        if self.deferred(self._synced, transaction):
+            return
+        plan = self.crash_at_commit
+        if plan is not None and self.commits >= plan[0]:
+            self.crash_at_commit = None
+            if plan[1] == "after":
+                self.disk.synced()
+            self.crash(torn=self.world.disk_random.random() if plan[1] == "torn" else None)
+            self.world.crashed_at_commit(self.name)
+            return
+        self.disk.synced()
+        self.durable = transaction.number
+        for callback in transaction.callbacks:
+            callback()
+        for role, slot in self.slots.items():
+            backlog = slot.backlog
+            while backlog and backlog[0][0] <= self.durable:
+                self._do(role, slot, backlog.popleft()[1])
+        self._work()

@@ -1,0 +1,226 @@
+"""One run of SCALATOM: a scenario, its world, all checkers, a verdict."""
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from ordercast.core.errors import InvariantBroken
+from ordercast.core.ids import last_key_of, sn_of
+from ordercast.core.machine import Advance, Effect
+from ordercast.gateway.machine import Gateway
+from ordercast.protocols.paxos.acceptor import Acceptor
+from ordercast.protocols.paxos.proposer import Proposer
+from ordercast.protocols.scalatom.machine import Scalatom
+from ordercast.sim.checkers import ending, order
+from ordercast.sim.checkers.logs import LogChecker
+from ordercast.sim.checkers.traffic import TrafficChecker
+from ordercast.sim.checkers.violation import Violation
+from ordercast.sim.client import Board, Client, Dial
+from ordercast.sim.faults import Faults
+from ordercast.sim.process import Factory
+from ordercast.sim.scenario import Scenario, draw
+from ordercast.sim.world import World
+
+#: Simulated seconds after the healing in which everything must have come to rest.
+REST_S_MAX = 60.0
+
+
+@dataclass(slots=True)
+class Result:
+    seed: int
+    violation: Violation | None
+    delivered: int
+    messages: int
+    digest: str
+    simulated_s: float
+    strikes: dict[str, int] = field(default_factory=dict)
+    by_kind: dict[str, int] = field(default_factory=dict)
+    trace: list[str] = field(default_factory=list)
+
+
+class Cluster:
+    """The machines of a scenario in a world, with the checkers that need no end."""
+
+    def __init__(self, scenario: Scenario, seed: int | str, *, tracing: bool = False) -> None:
+        self.scenario = scenario
+        self.world = world = World(seed, scenario.network, tracing=tracing)
+        world.view = scenario.view
+        self.board = Board()
+        self.logs = LogChecker(self.board, {g.group: tuple(g.replicas) for g in scenario.view.groups})
+        self.traffic = TrafficChecker(scenario.view)
+        world.on_deliver = self.logs.on_deliver
+        world.on_commit = self.logs.on_commit
+        world.on_watermark = self.logs.on_watermark
+        world.on_log_reset = self.logs.on_log_reset
+        world.on_send = self.traffic.on_send
+        world.on_custom = self._custom
+        for name in scenario.nodes:
+            self._add_node(name)
+        for name in scenario.gateways:
+            if name not in scenario.nodes:
+                world.add(name, {"gateway": self._gateway(name)})
+        for name in scenario.clients:
+            world.add(name, {"client": self._client(name)})
+        world.network.connects = self._connects
+        world.network.uses_datagrams = lambda a, b: a not in scenario.clients and b not in scenario.clients
+
+    def _add_node(self, name: str) -> None:
+        settings, observe = self.scenario.settings, self.world.tracing
+        roles: dict[str, Factory] = {
+            "scalatom": lambda: Scalatom(name, settings, observe=observe),
+            "proposer": lambda: Proposer(name, "scalatom"),
+            "acceptor": lambda: Acceptor(name),
+        }
+        if name in self.scenario.gateways:
+            roles["gateway"] = self._gateway(name)
+        process = self.world.add(name, roles)
+        process.disk_delay_s = self.scenario.disk_delay_s
+
+    def _gateway(self, name: str) -> Factory:
+        settings, observe = self.scenario.gateway_settings, self.world.tracing
+        return lambda: Gateway(name, settings, observe=observe)
+
+    def _client(self, name: str) -> Factory:
+        return lambda: Client(name, self.scenario.clients[name], self.board)
+
+    def _connects(self, a: str, b: str) -> bool:
+        """Clients talk to gateways, and everyone else to everyone else."""
+        clients, gateways = self.scenario.clients, self.scenario.gateways
+        if a in clients:
+            return b in gateways
+        return a in gateways if b in clients else True
+
+    def _custom(self, process: str, effect: Effect) -> None:
+        if isinstance(effect, Dial) and self.world.processes[effect.gateway].up:
+            self.world.network.disconnect(process, effect.gateway)
+            self.world.network.connect(process, effect.gateway)
+
+    def start(self) -> None:
+        for process in self.world.processes.values():
+            process.start()
+
+    @property
+    def clients(self) -> list[Client]:
+        return [self.machine(name, "client") for name in self.scenario.clients]
+
+    def machine(self, process: str, role: str) -> Any:
+        return self.world.processes[process].slots[role].machine
+
+    def live_replicas(self, group: str) -> list[str]:
+        return [name for name in self.logs.groups[group].replicas if self.world.processes[name].up]
+
+    def highest_sn(self) -> int:
+        return max((sn_of(log.keys[-1]) for log in self.logs.groups.values() if log.keys), default=0)
+
+    # ------------------------------------------------------------------------------------------- chores
+
+    def advance(self, group: str, process: str, sn: int) -> None:
+        target = self.world.processes[process]
+        target.tell("scalatom", Advance(*target.clock(), group, last_key_of(sn)))
+
+    def truncate(self, keep: int) -> None:
+        """Retention, as the runtime does it: never what a replica may still have to report."""
+        for name in self.scenario.nodes:
+            process = self.world.processes[name]
+            if process.up:
+                for group, replica in self.machine(name, "scalatom").replicas.items():
+                    if group in process.disk.logs:
+                        floor = min(replica.retained_from(), process.disk.logs[group].ends)
+                        process.disk.truncate(group, floor - keep)
+
+    def unfinished(self) -> str:
+        return ending.unfinished(self.world, self.logs, self.clients)
+
+    def run_to_rest(self, until: float) -> None:
+        """Until nothing is left to do, or it is too late."""
+        reason = "the run has not begun"
+        while self.world.now < until:
+            self.world.run_until(self.world.now + 0.25)
+            reason = self.unfinished()
+            if not reason:
+                return
+        raise Violation("termination", reason)
+
+    def check_end(self) -> None:
+        groups = self.logs.groups
+        ending.check_all_or_nothing(self.logs)
+        ending.check_receipts(self.logs, self.board)
+        order.check_fifo(groups, self.board)
+        order.check_causality(groups, self.board)
+        order.check_acyclic(groups, self.board)
+        gateways = sum(1 for name in self.scenario.gateways if self.world.processes[name].up)
+        ending.check_bounded(self.world, self.scenario.gateway_settings.envelopes_open_max, gateways)
+        if self.world.refusals and not self.scenario.network.datagrams:
+            raise Violation("refused", self.world.refusals[0])
+
+
+def run_seed(seed: int, *, tracing: bool = False) -> Result:
+    return run_scenario(draw(seed), seed, tracing=tracing)
+
+
+def run_scenario(scenario: Scenario, seed: int, *, tracing: bool = False) -> Result:
+    cluster = Cluster(scenario, seed, tracing=tracing)
+    world = cluster.world
+    faults = Faults(
+        world, Random(f"{seed}/faults"), scenario.faults, scenario.healing_at, scenario.view, scenario.nodes
+    )
+    violation = None
+    try:
+        cluster.start()
+        _chores(cluster, Random(f"{seed}/chores"))
+        world.run_until(scenario.healing_at)
+        cluster.run_to_rest(scenario.healing_at + REST_S_MAX)
+        _check_watermarks(cluster)
+        cluster.run_to_rest(world.now + REST_S_MAX)
+        cluster.check_end()
+    except Violation as found:
+        violation = found
+    except (InvariantBroken, AssertionError) as broken:
+        violation = Violation("invariant", f"{type(broken).__name__}: {broken}")
+    return Result(
+        seed,
+        violation,
+        cluster.logs.delivered,
+        world.messages,
+        world.digest(),
+        world.now,
+        faults.strikes,
+        cluster.traffic.by_kind,
+        world.trace,
+    )
+
+
+def _chores(cluster: Cluster, random: Random) -> None:
+    """Retention and merged subscriptions, at random times."""
+    world, scenario = cluster.world, cluster.scenario
+
+    def truncate() -> None:
+        if scenario.retention is not None:
+            cluster.truncate(scenario.retention)
+            world.after(0.3, truncate)
+
+    def advance() -> None:
+        group = random.choice(sorted(cluster.logs.groups))
+        replicas = cluster.live_replicas(group)
+        if replicas:
+            sn = cluster.highest_sn() + random.choice([0, 0, 1, 3])
+            cluster.advance(group, random.choice(replicas), sn)
+        if world.now < scenario.healing_at:
+            world.after(random.uniform(0.05, 0.5), advance)
+
+    world.after(0.3, truncate)
+    world.after(random.uniform(0.05, 0.5), advance)
+
+
+def _check_watermarks(cluster: Cluster) -> None:
+    """Once healed, an idle group catches up when it is asked to, and burials have time to happen."""
+    highest = cluster.highest_sn()
+    asked = {}
+    for group in cluster.logs.groups:
+        replica = cluster.live_replicas(group)[0]
+        asked[group] = last_key_of(highest + 1)
+        cluster.advance(group, replica, highest + 1)
+    cluster.world.run_until(cluster.world.now + 8.0)
+    for group, key in asked.items():
+        if cluster.logs.groups[group].watermark < key:
+            raise Violation("termination", f"{group} never reached the watermark it was asked for")

@@ -1,0 +1,134 @@
+"""What a seed stands for: who is where, who publishes what, and which faults come when."""
+
+from dataclasses import dataclass, field
+from random import Random
+
+from ordercast.gateway.settings import GatewaySettings
+from ordercast.protocols.scalatom.settings import Settings
+from ordercast.sim.client import ClientSettings, Groups, Plan
+from ordercast.sim.network import NetworkSettings
+from ordercast.v1.membership_pb2 import DomainView, GroupView
+
+
+@dataclass(slots=True)
+class Scenario:
+    nodes: list[str]
+    #: Processes that host a gateway: some of the nodes, or processes of their own.
+    gateways: list[str]
+    view: DomainView
+    clients: dict[str, ClientSettings]
+    network: NetworkSettings
+    settings: Settings
+    gateway_settings: GatewaySettings
+    #: Faults happen before this time; afterwards everything heals.
+    healing_at: float
+    #: How often faults strike, per second, by kind.
+    faults: dict[str, float] = field(default_factory=dict)
+    disk_delay_s: float = 0.001
+    #: Keep this many log entries beyond what must be kept; None keeps all.
+    retention: int | None = None
+
+
+def draw(seed: int) -> Scenario:
+    random = Random(f"{seed}/scenario")
+    nodes = [f"n{i + 1}" for i in range(random.choice([3, 3, 4, 5, 6]))]
+    own = random.random() < 0.7
+    gateways = [f"g{i + 1}" for i in range(2)] if own else nodes[:2]
+    view = draw_view(random, nodes)
+    groups = [group.group for group in view.groups]
+    healing_at = random.choice([1.0, 2.0, 4.0])
+    clients = {f"c{i + 1}": draw_client(random, groups, gateways, healing_at) for i in range(random.randint(2, 4))}
+    network = NetworkSettings(
+        delay_s=random.choice([0.001, 0.003, 0.01]),
+        slow=random.choice([0.0, 0.1, 0.4]),
+        loss=random.choice([0.0, 0.0, 0.05, 0.3]),
+    )
+    if random.random() < 0.1:
+        network.datagrams, network.loss, network.duplication = True, 0.1, 0.2
+    return Scenario(
+        nodes,
+        gateways,
+        view,
+        clients,
+        network,
+        Settings(
+            clock_reserved=random.choice([1, 5, 1000]),
+            idempotence_window=64,
+            log_chunk=random.choice([2, 16, 64]),
+            relay_eagerly=random.random() < 0.05,
+        ),
+        GatewaySettings(
+            envelopes_open_max=random.choice([4, 64]),
+            envelope_messages_max=random.choice([4, 1024]),
+            producer_messages_max=random.choice([8, 256]),
+        ),
+        healing_at,
+        draw_faults(random),
+        disk_delay_s=random.choice([0.0002, 0.001, 0.005]),
+        retention=random.choice([None, 0, 3]),
+    )
+
+
+def draw_view(random: Random, nodes: list[str]) -> DomainView:
+    view = DomainView(domain="sim", number=1)
+    for index in range(random.choice([2, 3, 3, 4, 5])):
+        size = min(random.choice([3, 3, 3, 3, 5, 1]), len(nodes))
+        replicas = sorted(random.sample(nodes, size))
+        acceptors = replicas
+        if random.random() < 0.3:
+            acceptors = sorted(random.sample(nodes, min(3, len(nodes))))
+        view.groups.append(
+            GroupView(group="abcde"[index], configuration=1 + index, replicas=replicas, acceptors=acceptors)
+        )
+    return view
+
+
+def draw_client(random: Random, groups: list[str], gateways: list[str], until: float) -> ClientSettings:
+    unordered = random.random() < 0.3
+    favourites = [draw_set(random, groups) for _ in range(random.choice([1, 2, 3]))]
+    plans = []
+    burst = random.random() < 0.5
+    for _ in range(random.randint(5, 15)):
+        at = random.choice([0.1, until / 2]) if burst else random.uniform(0.05, until)
+        chosen = random.choice(favourites) if random.random() < 0.8 else draw_set(random, groups)
+        plan = Plan(at, chosen, random.choice([1, 1, 2, 3]), unordered, reads=random.random() < 0.3)
+        plans.append(plan)
+    plans.sort(key=lambda plan: plan.at)
+    return ClientSettings(
+        plans,
+        random.sample(gateways, len(gateways)),
+        pipeline=random.choice([1, 4, 8]),
+        patience_s=random.choice([0.05, 0.4, 1.0, 3.0]),
+        opens=random.random() < 0.2,
+        greedy=random.random() < 0.1,
+    )
+
+
+def draw_set(random: Random, groups: list[str]) -> Groups:
+    """Overlapping sets of one to all groups, small ones more often."""
+    size = min(random.choice([1, 1, 2, 2, 2, 3, len(groups)]), len(groups))
+    return tuple(sorted(random.sample(groups, size)))
+
+
+def draw_faults(random: Random) -> dict[str, float]:
+    """Some runs have none, some have one kind, some have everything at once."""
+    kinds = {
+        "crash": 1.5,
+        "crash_at_commit": 1.5,
+        "power_loss": 0.2,
+        "partition": 1.0,
+        "one_way": 0.7,
+        "bridge": 0.4,
+        "flapping": 0.3,
+        "break": 3.0,
+        "pause": 0.8,
+        "slow_disk": 0.5,
+        "clock_jump": 0.5,
+    }
+    style = random.random()
+    if style < 0.1:
+        return {}
+    if style < 0.4:
+        kind = random.choice(sorted(kinds))
+        return {kind: kinds[kind] * 2}
+    return {kind: rate * random.uniform(0.2, 1.5) for kind, rate in kinds.items() if random.random() < 0.6}

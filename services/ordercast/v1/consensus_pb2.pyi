@@ -1,0 +1,242 @@
+from ordercast.v1 import common_pb2 as _common_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Round(_message.Message):
+    __slots__ = ("number", "owner")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    owner: int
+    def __init__(self, number: _Optional[int] = ..., owner: _Optional[int] = ...) -> None: ...
+
+class Prepare(_message.Message):
+    __slots__ = ("instance", "round", "groups")
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    instance: bytes
+    round: Round
+    groups: _containers.RepeatedCompositeFieldContainer[_common_pb2.Destination]
+    def __init__(self, instance: _Optional[bytes] = ..., round: _Optional[_Union[Round, _Mapping]] = ..., groups: _Optional[_Iterable[_Union[_common_pb2.Destination, _Mapping]]] = ...) -> None: ...
+
+class Promise(_message.Message):
+    __slots__ = ("instance", "round", "voted_round", "voted_value")
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    VOTED_ROUND_FIELD_NUMBER: _ClassVar[int]
+    VOTED_VALUE_FIELD_NUMBER: _ClassVar[int]
+    instance: bytes
+    round: Round
+    voted_round: Round
+    voted_value: bytes
+    def __init__(self, instance: _Optional[bytes] = ..., round: _Optional[_Union[Round, _Mapping]] = ..., voted_round: _Optional[_Union[Round, _Mapping]] = ..., voted_value: _Optional[bytes] = ...) -> None: ...
+
+class Accept(_message.Message):
+    __slots__ = ("instance", "round", "value", "groups", "done", "open")
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    instance: bytes
+    round: Round
+    value: bytes
+    groups: _containers.RepeatedCompositeFieldContainer[_common_pb2.Destination]
+    done: int
+    open: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, instance: _Optional[bytes] = ..., round: _Optional[_Union[Round, _Mapping]] = ..., value: _Optional[bytes] = ..., groups: _Optional[_Iterable[_Union[_common_pb2.Destination, _Mapping]]] = ..., done: _Optional[int] = ..., open: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class Accepted(_message.Message):
+    __slots__ = ("instance", "round")
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    instance: bytes
+    round: Round
+    def __init__(self, instance: _Optional[bytes] = ..., round: _Optional[_Union[Round, _Mapping]] = ...) -> None: ...
+
+class Rejected(_message.Message):
+    __slots__ = ("instance", "promised")
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    PROMISED_FIELD_NUMBER: _ClassVar[int]
+    instance: bytes
+    promised: Round
+    def __init__(self, instance: _Optional[bytes] = ..., promised: _Optional[_Union[Round, _Mapping]] = ...) -> None: ...
+
+class Closed(_message.Message):
+    __slots__ = ("instance",)
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    instance: bytes
+    def __init__(self, instance: _Optional[bytes] = ...) -> None: ...
+
+class Bury(_message.Message):
+    __slots__ = ("instances",)
+    INSTANCES_FIELD_NUMBER: _ClassVar[int]
+    instances: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, instances: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class ClosedRecord(_message.Message):
+    __slots__ = ("done", "open")
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    done: int
+    open: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, done: _Optional[int] = ..., open: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class Decide(_message.Message):
+    __slots__ = ("instance", "value")
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    instance: bytes
+    value: bytes
+    def __init__(self, instance: _Optional[bytes] = ..., value: _Optional[bytes] = ...) -> None: ...
+
+class AcceptorRecord(_message.Message):
+    __slots__ = ("promised", "voted_round", "voted_value")
+    PROMISED_FIELD_NUMBER: _ClassVar[int]
+    VOTED_ROUND_FIELD_NUMBER: _ClassVar[int]
+    VOTED_VALUE_FIELD_NUMBER: _ClassVar[int]
+    promised: Round
+    voted_round: Round
+    voted_value: bytes
+    def __init__(self, promised: _Optional[_Union[Round, _Mapping]] = ..., voted_round: _Optional[_Union[Round, _Mapping]] = ..., voted_value: _Optional[bytes] = ...) -> None: ...
+
+class LogItem(_message.Message):
+    __slots__ = ("origin", "value")
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    origin: Round
+    value: bytes
+    def __init__(self, origin: _Optional[_Union[Round, _Mapping]] = ..., value: _Optional[bytes] = ...) -> None: ...
+
+class LogVote(_message.Message):
+    __slots__ = ("slot", "round", "item")
+    SLOT_FIELD_NUMBER: _ClassVar[int]
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    ITEM_FIELD_NUMBER: _ClassVar[int]
+    slot: int
+    round: Round
+    item: LogItem
+    def __init__(self, slot: _Optional[int] = ..., round: _Optional[_Union[Round, _Mapping]] = ..., item: _Optional[_Union[LogItem, _Mapping]] = ...) -> None: ...
+
+class LogPrepare(_message.Message):
+    __slots__ = ("round", "decided")
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    DECIDED_FIELD_NUMBER: _ClassVar[int]
+    round: Round
+    decided: int
+    def __init__(self, round: _Optional[_Union[Round, _Mapping]] = ..., decided: _Optional[int] = ...) -> None: ...
+
+class LogPromise(_message.Message):
+    __slots__ = ("round", "decided", "votes")
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    DECIDED_FIELD_NUMBER: _ClassVar[int]
+    VOTES_FIELD_NUMBER: _ClassVar[int]
+    round: Round
+    decided: int
+    votes: _containers.RepeatedCompositeFieldContainer[LogVote]
+    def __init__(self, round: _Optional[_Union[Round, _Mapping]] = ..., decided: _Optional[int] = ..., votes: _Optional[_Iterable[_Union[LogVote, _Mapping]]] = ...) -> None: ...
+
+class LogAccept(_message.Message):
+    __slots__ = ("round", "decided", "first", "items")
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    DECIDED_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    round: Round
+    decided: int
+    first: int
+    items: _containers.RepeatedCompositeFieldContainer[LogItem]
+    def __init__(self, round: _Optional[_Union[Round, _Mapping]] = ..., decided: _Optional[int] = ..., first: _Optional[int] = ..., items: _Optional[_Iterable[_Union[LogItem, _Mapping]]] = ...) -> None: ...
+
+class LogAccepted(_message.Message):
+    __slots__ = ("round", "decided", "first", "count")
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    DECIDED_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    round: Round
+    decided: int
+    first: int
+    count: int
+    def __init__(self, round: _Optional[_Union[Round, _Mapping]] = ..., decided: _Optional[int] = ..., first: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
+
+class LogRejected(_message.Message):
+    __slots__ = ("promised", "decided")
+    PROMISED_FIELD_NUMBER: _ClassVar[int]
+    DECIDED_FIELD_NUMBER: _ClassVar[int]
+    promised: Round
+    decided: int
+    def __init__(self, promised: _Optional[_Union[Round, _Mapping]] = ..., decided: _Optional[int] = ...) -> None: ...
+
+class LogDecided(_message.Message):
+    __slots__ = ("round", "decided")
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    DECIDED_FIELD_NUMBER: _ClassVar[int]
+    round: Round
+    decided: int
+    def __init__(self, round: _Optional[_Union[Round, _Mapping]] = ..., decided: _Optional[int] = ...) -> None: ...
+
+class LogHeartbeat(_message.Message):
+    __slots__ = ("round", "decided")
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    DECIDED_FIELD_NUMBER: _ClassVar[int]
+    round: Round
+    decided: int
+    def __init__(self, round: _Optional[_Union[Round, _Mapping]] = ..., decided: _Optional[int] = ...) -> None: ...
+
+class LogEcho(_message.Message):
+    __slots__ = ("round", "decided")
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    DECIDED_FIELD_NUMBER: _ClassVar[int]
+    round: Round
+    decided: int
+    def __init__(self, round: _Optional[_Union[Round, _Mapping]] = ..., decided: _Optional[int] = ...) -> None: ...
+
+class LogFetch(_message.Message):
+    __slots__ = ("decided",)
+    DECIDED_FIELD_NUMBER: _ClassVar[int]
+    decided: int
+    def __init__(self, decided: _Optional[int] = ...) -> None: ...
+
+class LogTail(_message.Message):
+    __slots__ = ("first", "decided", "items")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    DECIDED_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    first: int
+    decided: int
+    items: _containers.RepeatedCompositeFieldContainer[LogItem]
+    def __init__(self, first: _Optional[int] = ..., decided: _Optional[int] = ..., items: _Optional[_Iterable[_Union[LogItem, _Mapping]]] = ...) -> None: ...
+
+class LogInstall(_message.Message):
+    __slots__ = ("slot", "decided", "snapshot")
+    SLOT_FIELD_NUMBER: _ClassVar[int]
+    DECIDED_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    slot: int
+    decided: int
+    snapshot: bytes
+    def __init__(self, slot: _Optional[int] = ..., decided: _Optional[int] = ..., snapshot: _Optional[bytes] = ...) -> None: ...
+
+class LogEntryRecord(_message.Message):
+    __slots__ = ("voted", "item")
+    VOTED_FIELD_NUMBER: _ClassVar[int]
+    ITEM_FIELD_NUMBER: _ClassVar[int]
+    voted: Round
+    item: LogItem
+    def __init__(self, voted: _Optional[_Union[Round, _Mapping]] = ..., item: _Optional[_Union[LogItem, _Mapping]] = ...) -> None: ...
+
+class LogSnapshotRecord(_message.Message):
+    __slots__ = ("slot", "snapshot")
+    SLOT_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    slot: int
+    snapshot: bytes
+    def __init__(self, slot: _Optional[int] = ..., snapshot: _Optional[bytes] = ...) -> None: ...

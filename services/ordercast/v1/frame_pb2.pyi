@@ -1,0 +1,96 @@
+from ordercast.v1 import consensus_pb2 as _consensus_pb2
+from ordercast.v1 import gateway_pb2 as _gateway_pb2
+from ordercast.v1 import sequencer_pb2 as _sequencer_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Packet(_message.Message):
+    __slots__ = ("disseminate", "rec_ts", "gossip", "gossip_ask", "pull", "have", "have_ask", "fetch_log", "log_chunk", "snapshot", "envelope_decided", "envelope_delivered", "envelope_durable", "prepare", "promise", "accept", "accepted", "rejected", "closed", "bury", "decide", "log_prepare", "log_promise", "log_accept", "log_accepted", "log_rejected", "log_decided", "log_heartbeat", "log_echo", "log_fetch", "log_tail", "log_install", "publish_request", "publish_reply")
+    DISSEMINATE_FIELD_NUMBER: _ClassVar[int]
+    REC_TS_FIELD_NUMBER: _ClassVar[int]
+    GOSSIP_FIELD_NUMBER: _ClassVar[int]
+    GOSSIP_ASK_FIELD_NUMBER: _ClassVar[int]
+    PULL_FIELD_NUMBER: _ClassVar[int]
+    HAVE_FIELD_NUMBER: _ClassVar[int]
+    HAVE_ASK_FIELD_NUMBER: _ClassVar[int]
+    FETCH_LOG_FIELD_NUMBER: _ClassVar[int]
+    LOG_CHUNK_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    ENVELOPE_DECIDED_FIELD_NUMBER: _ClassVar[int]
+    ENVELOPE_DELIVERED_FIELD_NUMBER: _ClassVar[int]
+    ENVELOPE_DURABLE_FIELD_NUMBER: _ClassVar[int]
+    PREPARE_FIELD_NUMBER: _ClassVar[int]
+    PROMISE_FIELD_NUMBER: _ClassVar[int]
+    ACCEPT_FIELD_NUMBER: _ClassVar[int]
+    ACCEPTED_FIELD_NUMBER: _ClassVar[int]
+    REJECTED_FIELD_NUMBER: _ClassVar[int]
+    CLOSED_FIELD_NUMBER: _ClassVar[int]
+    BURY_FIELD_NUMBER: _ClassVar[int]
+    DECIDE_FIELD_NUMBER: _ClassVar[int]
+    LOG_PREPARE_FIELD_NUMBER: _ClassVar[int]
+    LOG_PROMISE_FIELD_NUMBER: _ClassVar[int]
+    LOG_ACCEPT_FIELD_NUMBER: _ClassVar[int]
+    LOG_ACCEPTED_FIELD_NUMBER: _ClassVar[int]
+    LOG_REJECTED_FIELD_NUMBER: _ClassVar[int]
+    LOG_DECIDED_FIELD_NUMBER: _ClassVar[int]
+    LOG_HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
+    LOG_ECHO_FIELD_NUMBER: _ClassVar[int]
+    LOG_FETCH_FIELD_NUMBER: _ClassVar[int]
+    LOG_TAIL_FIELD_NUMBER: _ClassVar[int]
+    LOG_INSTALL_FIELD_NUMBER: _ClassVar[int]
+    PUBLISH_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    PUBLISH_REPLY_FIELD_NUMBER: _ClassVar[int]
+    disseminate: _sequencer_pb2.Disseminate
+    rec_ts: _sequencer_pb2.RecTs
+    gossip: _sequencer_pb2.Gossip
+    gossip_ask: _sequencer_pb2.GossipAsk
+    pull: _sequencer_pb2.Pull
+    have: _sequencer_pb2.Have
+    have_ask: _sequencer_pb2.HaveAsk
+    fetch_log: _sequencer_pb2.FetchLog
+    log_chunk: _sequencer_pb2.LogChunk
+    snapshot: _sequencer_pb2.Snapshot
+    envelope_decided: _sequencer_pb2.EnvelopeDecided
+    envelope_delivered: _sequencer_pb2.EnvelopeDelivered
+    envelope_durable: _sequencer_pb2.EnvelopeDurable
+    prepare: _consensus_pb2.Prepare
+    promise: _consensus_pb2.Promise
+    accept: _consensus_pb2.Accept
+    accepted: _consensus_pb2.Accepted
+    rejected: _consensus_pb2.Rejected
+    closed: _consensus_pb2.Closed
+    bury: _consensus_pb2.Bury
+    decide: _consensus_pb2.Decide
+    log_prepare: _consensus_pb2.LogPrepare
+    log_promise: _consensus_pb2.LogPromise
+    log_accept: _consensus_pb2.LogAccept
+    log_accepted: _consensus_pb2.LogAccepted
+    log_rejected: _consensus_pb2.LogRejected
+    log_decided: _consensus_pb2.LogDecided
+    log_heartbeat: _consensus_pb2.LogHeartbeat
+    log_echo: _consensus_pb2.LogEcho
+    log_fetch: _consensus_pb2.LogFetch
+    log_tail: _consensus_pb2.LogTail
+    log_install: _consensus_pb2.LogInstall
+    publish_request: _gateway_pb2.PublishRequest
+    publish_reply: _gateway_pb2.PublishReply
+    def __init__(self, disseminate: _Optional[_Union[_sequencer_pb2.Disseminate, _Mapping]] = ..., rec_ts: _Optional[_Union[_sequencer_pb2.RecTs, _Mapping]] = ..., gossip: _Optional[_Union[_sequencer_pb2.Gossip, _Mapping]] = ..., gossip_ask: _Optional[_Union[_sequencer_pb2.GossipAsk, _Mapping]] = ..., pull: _Optional[_Union[_sequencer_pb2.Pull, _Mapping]] = ..., have: _Optional[_Union[_sequencer_pb2.Have, _Mapping]] = ..., have_ask: _Optional[_Union[_sequencer_pb2.HaveAsk, _Mapping]] = ..., fetch_log: _Optional[_Union[_sequencer_pb2.FetchLog, _Mapping]] = ..., log_chunk: _Optional[_Union[_sequencer_pb2.LogChunk, _Mapping]] = ..., snapshot: _Optional[_Union[_sequencer_pb2.Snapshot, _Mapping]] = ..., envelope_decided: _Optional[_Union[_sequencer_pb2.EnvelopeDecided, _Mapping]] = ..., envelope_delivered: _Optional[_Union[_sequencer_pb2.EnvelopeDelivered, _Mapping]] = ..., envelope_durable: _Optional[_Union[_sequencer_pb2.EnvelopeDurable, _Mapping]] = ..., prepare: _Optional[_Union[_consensus_pb2.Prepare, _Mapping]] = ..., promise: _Optional[_Union[_consensus_pb2.Promise, _Mapping]] = ..., accept: _Optional[_Union[_consensus_pb2.Accept, _Mapping]] = ..., accepted: _Optional[_Union[_consensus_pb2.Accepted, _Mapping]] = ..., rejected: _Optional[_Union[_consensus_pb2.Rejected, _Mapping]] = ..., closed: _Optional[_Union[_consensus_pb2.Closed, _Mapping]] = ..., bury: _Optional[_Union[_consensus_pb2.Bury, _Mapping]] = ..., decide: _Optional[_Union[_consensus_pb2.Decide, _Mapping]] = ..., log_prepare: _Optional[_Union[_consensus_pb2.LogPrepare, _Mapping]] = ..., log_promise: _Optional[_Union[_consensus_pb2.LogPromise, _Mapping]] = ..., log_accept: _Optional[_Union[_consensus_pb2.LogAccept, _Mapping]] = ..., log_accepted: _Optional[_Union[_consensus_pb2.LogAccepted, _Mapping]] = ..., log_rejected: _Optional[_Union[_consensus_pb2.LogRejected, _Mapping]] = ..., log_decided: _Optional[_Union[_consensus_pb2.LogDecided, _Mapping]] = ..., log_heartbeat: _Optional[_Union[_consensus_pb2.LogHeartbeat, _Mapping]] = ..., log_echo: _Optional[_Union[_consensus_pb2.LogEcho, _Mapping]] = ..., log_fetch: _Optional[_Union[_consensus_pb2.LogFetch, _Mapping]] = ..., log_tail: _Optional[_Union[_consensus_pb2.LogTail, _Mapping]] = ..., log_install: _Optional[_Union[_consensus_pb2.LogInstall, _Mapping]] = ..., publish_request: _Optional[_Union[_gateway_pb2.PublishRequest, _Mapping]] = ..., publish_reply: _Optional[_Union[_gateway_pb2.PublishReply, _Mapping]] = ...) -> None: ...
+
+class Section(_message.Message):
+    __slots__ = ("domain", "packets")
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    PACKETS_FIELD_NUMBER: _ClassVar[int]
+    domain: str
+    packets: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, domain: _Optional[str] = ..., packets: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class Frame(_message.Message):
+    __slots__ = ("sections",)
+    SECTIONS_FIELD_NUMBER: _ClassVar[int]
+    sections: _containers.RepeatedCompositeFieldContainer[Section]
+    def __init__(self, sections: _Optional[_Iterable[_Union[Section, _Mapping]]] = ...) -> None: ...

@@ -1,0 +1,234 @@
+from ordercast.v1 import common_pb2 as _common_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Disseminate(_message.Message):
+    __slots__ = ("envelope", "again")
+    ENVELOPE_FIELD_NUMBER: _ClassVar[int]
+    AGAIN_FIELD_NUMBER: _ClassVar[int]
+    envelope: _common_pb2.Envelope
+    again: bool
+    def __init__(self, envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., again: _Optional[bool] = ...) -> None: ...
+
+class RecTs(_message.Message):
+    __slots__ = ("id", "rec_ts", "groups", "ask")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REC_TS_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    ASK_FIELD_NUMBER: _ClassVar[int]
+    id: bytes
+    rec_ts: int
+    groups: _containers.RepeatedCompositeFieldContainer[_common_pb2.Destination]
+    ask: bool
+    def __init__(self, id: _Optional[bytes] = ..., rec_ts: _Optional[int] = ..., groups: _Optional[_Iterable[_Union[_common_pb2.Destination, _Mapping]]] = ..., ask: _Optional[bool] = ...) -> None: ...
+
+class HistoryEntry(_message.Message):
+    __slots__ = ("id", "rec_ts")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REC_TS_FIELD_NUMBER: _ClassVar[int]
+    id: bytes
+    rec_ts: int
+    def __init__(self, id: _Optional[bytes] = ..., rec_ts: _Optional[int] = ...) -> None: ...
+
+class Gossip(_message.Message):
+    __slots__ = ("group", "configuration", "base", "clock", "entries", "forgotten", "position", "advance")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    BASE_FIELD_NUMBER: _ClassVar[int]
+    CLOCK_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    FORGOTTEN_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    ADVANCE_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    configuration: int
+    base: int
+    clock: int
+    entries: _containers.RepeatedCompositeFieldContainer[HistoryEntry]
+    forgotten: bytes
+    position: int
+    advance: int
+    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., base: _Optional[int] = ..., clock: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[HistoryEntry, _Mapping]]] = ..., forgotten: _Optional[bytes] = ..., position: _Optional[int] = ..., advance: _Optional[int] = ...) -> None: ...
+
+class GossipAsk(_message.Message):
+    __slots__ = ("group", "configuration", "base")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    BASE_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    configuration: int
+    base: int
+    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., base: _Optional[int] = ...) -> None: ...
+
+class Pull(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: bytes
+    def __init__(self, id: _Optional[bytes] = ...) -> None: ...
+
+class Have(_message.Message):
+    __slots__ = ("id", "groups")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    id: bytes
+    groups: _containers.RepeatedCompositeFieldContainer[_common_pb2.Destination]
+    def __init__(self, id: _Optional[bytes] = ..., groups: _Optional[_Iterable[_Union[_common_pb2.Destination, _Mapping]]] = ...) -> None: ...
+
+class HaveAsk(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: bytes
+    def __init__(self, id: _Optional[bytes] = ...) -> None: ...
+
+class FetchLog(_message.Message):
+    __slots__ = ("group", "configuration", "position")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    configuration: int
+    position: int
+    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., position: _Optional[int] = ...) -> None: ...
+
+class LogEntry(_message.Message):
+    __slots__ = ("order_key", "envelope", "first_offset", "outcomes")
+    ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
+    ENVELOPE_FIELD_NUMBER: _ClassVar[int]
+    FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
+    order_key: bytes
+    envelope: _common_pb2.Envelope
+    first_offset: int
+    outcomes: _containers.RepeatedCompositeFieldContainer[_common_pb2.RangeOutcome]
+    def __init__(self, order_key: _Optional[bytes] = ..., envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., first_offset: _Optional[int] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ...) -> None: ...
+
+class LogChunk(_message.Message):
+    __slots__ = ("group", "configuration", "position", "entries", "head")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    configuration: int
+    position: int
+    entries: _containers.RepeatedCompositeFieldContainer[LogEntry]
+    head: int
+    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., position: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[LogEntry, _Mapping]]] = ..., head: _Optional[int] = ...) -> None: ...
+
+class ProducerRecord(_message.Message):
+    __slots__ = ("producer", "groups", "epoch", "last_sequence", "open_token", "last_sn", "spans")
+    PRODUCER_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    LAST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    OPEN_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    LAST_SN_FIELD_NUMBER: _ClassVar[int]
+    SPANS_FIELD_NUMBER: _ClassVar[int]
+    producer: bytes
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    epoch: int
+    last_sequence: int
+    open_token: bytes
+    last_sn: int
+    spans: _containers.RepeatedCompositeFieldContainer[_common_pb2.Span]
+    def __init__(self, producer: _Optional[bytes] = ..., groups: _Optional[_Iterable[str]] = ..., epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ..., open_token: _Optional[bytes] = ..., last_sn: _Optional[int] = ..., spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ...) -> None: ...
+
+class DoneRecord(_message.Message):
+    __slots__ = ("incarnation", "done", "open")
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    incarnation: int
+    done: int
+    open: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, incarnation: _Optional[int] = ..., done: _Optional[int] = ..., open: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class DeliveredRecord(_message.Message):
+    __slots__ = ("id", "order_key", "rec_ts", "destinations", "buried", "gateway", "position")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
+    REC_TS_FIELD_NUMBER: _ClassVar[int]
+    DESTINATIONS_FIELD_NUMBER: _ClassVar[int]
+    BURIED_FIELD_NUMBER: _ClassVar[int]
+    GATEWAY_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    id: bytes
+    order_key: bytes
+    rec_ts: int
+    destinations: _containers.RepeatedCompositeFieldContainer[_common_pb2.Destination]
+    buried: bool
+    gateway: str
+    position: int
+    def __init__(self, id: _Optional[bytes] = ..., order_key: _Optional[bytes] = ..., rec_ts: _Optional[int] = ..., destinations: _Optional[_Iterable[_Union[_common_pb2.Destination, _Mapping]]] = ..., buried: _Optional[bool] = ..., gateway: _Optional[str] = ..., position: _Optional[int] = ...) -> None: ...
+
+class Snapshot(_message.Message):
+    __slots__ = ("group", "configuration", "position", "offset", "order_key", "producers", "done", "delivered")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
+    PRODUCERS_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    DELIVERED_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    configuration: int
+    position: int
+    offset: int
+    order_key: bytes
+    producers: _containers.RepeatedCompositeFieldContainer[ProducerRecord]
+    done: _containers.RepeatedCompositeFieldContainer[DoneRecord]
+    delivered: _containers.RepeatedCompositeFieldContainer[DeliveredRecord]
+    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., position: _Optional[int] = ..., offset: _Optional[int] = ..., order_key: _Optional[bytes] = ..., producers: _Optional[_Iterable[_Union[ProducerRecord, _Mapping]]] = ..., done: _Optional[_Iterable[_Union[DoneRecord, _Mapping]]] = ..., delivered: _Optional[_Iterable[_Union[DeliveredRecord, _Mapping]]] = ...) -> None: ...
+
+class StampedRecord(_message.Message):
+    __slots__ = ("envelope", "rec_ts")
+    ENVELOPE_FIELD_NUMBER: _ClassVar[int]
+    REC_TS_FIELD_NUMBER: _ClassVar[int]
+    envelope: _common_pb2.Envelope
+    rec_ts: int
+    def __init__(self, envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., rec_ts: _Optional[int] = ...) -> None: ...
+
+class PositionRecord(_message.Message):
+    __slots__ = ("position", "offset", "order_key")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
+    position: int
+    offset: int
+    order_key: bytes
+    def __init__(self, position: _Optional[int] = ..., offset: _Optional[int] = ..., order_key: _Optional[bytes] = ...) -> None: ...
+
+class EnvelopeDecided(_message.Message):
+    __slots__ = ("id", "order_key")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
+    id: bytes
+    order_key: bytes
+    def __init__(self, id: _Optional[bytes] = ..., order_key: _Optional[bytes] = ...) -> None: ...
+
+class EnvelopeDelivered(_message.Message):
+    __slots__ = ("id", "group", "order_key", "outcomes")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
+    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
+    id: bytes
+    group: str
+    order_key: bytes
+    outcomes: _containers.RepeatedCompositeFieldContainer[_common_pb2.RangeOutcome]
+    def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ..., order_key: _Optional[bytes] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ...) -> None: ...
+
+class EnvelopeDurable(_message.Message):
+    __slots__ = ("id", "group")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    id: bytes
+    group: str
+    def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ...) -> None: ...
