@@ -8,7 +8,7 @@ A gateway keeps nothing on disk. If it dies, clients repeat elsewhere, and deliv
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.errors import InvariantBroken, RemoteProtocolError
 from ordercast.core.ids import KEY_BYTES, counter_of, envelope_id, pack_u64, sn_of, unpack_u64
 from ordercast.core.machine import (
     ChannelReset,
@@ -274,7 +274,7 @@ class Gateway:
             id=id_,
             destinations=self.view.destinations(groups),
             coordinator=coordinator,
-            session=pack_u64(clock),
+            session=pack_u64(clock) if clock else b"",
             done=self.counter - 1,
             open=[counter_of(opened) for opened in self.open],
             ranges=ranges,
@@ -392,6 +392,9 @@ class Gateway:
             if range_.open_token:
                 reply.order_key = opened.delivered[opened.groups[0]].order_key
                 self.out.append(Send((opened.clients[index],), reply))
+            for group in opened.groups:
+                if len(opened.delivered[group].outcomes[index].spans) != len(first.spans):
+                    raise InvariantBroken(f"{group} and {opened.groups[0]} disagree about what is a duplicate")
             for number, span in enumerate(first.spans):
                 receipt = PublishReply()
                 receipt.CopyFrom(reply)

@@ -60,15 +60,17 @@ class Producer:
         for item in self.waiting:
             if item.groups not in busy and (item.unordered or self.may_join(item, claims)):
                 taken.append(item)
-                claim = item.groups
+                if not item.unordered:
+                    claims.update(dict.fromkeys(item.groups, item.groups))
             else:
                 busy[item.groups] = None
-                claim = _HELD_BACK
-            if not item.unordered:
-                for group in item.groups:
-                    if claims.get(group) != _HELD_BACK:
-                        claims[group] = claim
+                if not item.unordered:
+                    self.hold_back(item, claims)
         return taken
+
+    def hold_back(self, item: Waiting, claims: dict[str, Groups]) -> None:
+        """Whatever comes later and shares a group with it stays behind it."""
+        claims.update(dict.fromkeys(item.groups, _HELD_BACK))
 
     def may_join(self, item: Waiting, claims: dict[str, Groups]) -> bool:
         """No earlier message outside this envelope shares a group with it."""

@@ -117,6 +117,7 @@ class Client:
         self.credits = 64
         self.index = 0
         self.retry_at: float | None = None
+        self.patience_s = settings.patience_s
         self.fenced = False
         self.switches = 0
 
@@ -132,7 +133,10 @@ class Client:
             case Receive():
                 return self._on_reply(event.message, event.now)
             case TimerFired():
-                return [SetTimer(TIMER, 0.02), *self._on_timer(event)]
+                effects = self._on_timer(event)
+                if not self.is_done:
+                    effects.append(SetTimer(TIMER, self._next_look(event.now)))
+                return effects
             case ChannelReset() if event.peer == self.gateway:
                 self.connected = True
                 self.retry_at = None
@@ -150,8 +154,9 @@ class Client:
             return []
         if self.retry_at is not None:
             return self._dial(self.gateway, now) if now >= self.retry_at else []
-        if (self.outstanding or not self.connected) and now - self.waiting_since > self.settings.patience_s:
+        if (self.outstanding or not self.connected) and now - self.waiting_since > self.patience_s:
             gateways = self.settings.gateways
+            self.patience_s = min(self.patience_s * 2, 5.0)  # back to normal with the next receipt
             self.switches += 1
             return self._dial(gateways[event.chance % len(gateways)], now)
         effects: list[Effect] = []
@@ -162,6 +167,11 @@ class Client:
                 break
             effects += self._publish(self.plans.pop(0), now, event.chance)
         return effects
+
+    def _next_look(self, now: float) -> float:
+        """Soon if a publish is due, else when the next one is or patience may end."""
+        due = self.plans[0].at - now if self.plans else 1.0
+        return min(max(due, 0.02), 0.1)
 
     def _may_send(self, now: float) -> bool:
         if not self.plans or self.plans[0].at > now or len(self.outstanding) >= self.settings.pipeline:
@@ -239,6 +249,8 @@ class Client:
             self._forget(lambda request: request.message.open_token == reply.open_token)
             return []
         self.credits = reply.credits
+        if not reply.duplicate:
+            self.patience_s = self.settings.patience_s
         for index in range(reply.count):
             key = (self.producer, groups, reply.first_sequence + index)
             offsets = {offset.group: offset.first_offset + index for offset in reply.offsets}

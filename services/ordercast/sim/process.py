@@ -264,6 +264,8 @@ class Process:
     def _send(self, effect: Send) -> None:
         message = effect.message
         data = None
+        if len(effect.to) == 1 and effect.to[0] == self.name:
+            self.world.sent(self.name, effect.to, message, 0)
         for to in effect.to:
             if to == self.name:
                 self._local.append(

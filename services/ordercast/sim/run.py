@@ -220,7 +220,7 @@ def _check_watermarks(cluster: Cluster) -> None:
         replica = cluster.live_replicas(group)[0]
         asked[group] = last_key_of(highest + 1)
         cluster.advance(group, replica, highest + 1)
-    cluster.world.run_until(cluster.world.now + 8.0)
+    cluster.world.run_until(cluster.world.now + 5.0)
     for group, key in asked.items():
         if cluster.logs.groups[group].watermark < key:
             raise Violation("termination", f"{group} never reached the watermark it was asked for")

@@ -167,7 +167,8 @@ class Scalatom:
         self._on_message[type(event.message)](event)
 
     def _on_start(self, event: Start) -> None:
-        self.incarnation = event.incarnation
+        # A gateway in our own process needs no channel: its earlier lives ended with ours.
+        self.incarnation = self.current[self.process] = event.incarnation
         self.saved = list(event.records)
         self.out.append(SetTimer(TICK, self.settings.tick_s))
 
@@ -361,8 +362,12 @@ class Scalatom:
         """[Fig.5 step 3] Everyone may propose; round 0 is its coordinator's, and others wait for silence."""
         if held.envelope is None or held.proposed:
             return
-        if held.envelope.header.coordinator.number == self.incarnation and self.is_stamped_by_quorum(held):
+        if self.is_coordinator(held.envelope.header) and self.is_stamped_by_quorum(held):
             self.propose(held, max(held.stamps.values()))
+
+    def is_coordinator(self, header: Header) -> bool:
+        """Round 0 is this life's, not this process's: who restarted does not know what it proposed."""
+        return header.coordinator.number == self.incarnation
 
     def is_stamped_by_quorum(self, held: Held) -> bool:
         assert self.view is not None
@@ -382,7 +387,7 @@ class Scalatom:
             held.names,
             learners,
             value,
-            header.coordinator.number,
+            self.incarnation if self.is_coordinator(header) else header.coordinator.number,
             header.done,
             tuple(header.open),
         )

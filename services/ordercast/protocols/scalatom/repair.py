@@ -19,6 +19,9 @@ from ordercast.v1.sequencer_pb2 import Disseminate, Have, HaveAsk, Pull
 if TYPE_CHECKING:
     from ordercast.protocols.scalatom.machine import Scalatom
 
+#: An envelope that was only heard of is pulled so many times.
+PULLS_MAX = 8
+
 
 class Repair:
     def __init__(self, machine: "Scalatom") -> None:
@@ -49,6 +52,11 @@ class Repair:
         machine = self.machine
         if held.rec_ts is None:
             # Only heard of: whoever stamped it holds it.
+            held.tries += 1
+            if held.tries > PULLS_MAX and not any(held.id in r.unresolved for r in machine.replicas.values()):
+                # Its only holder is gone, and nothing waits for it. If it ever comes back, we hear of it again.
+                del machine.held[held.id]
+                return
             holders = [process for process in held.owners if process != machine.process]
             if holders:
                 machine.out.append(Send(holders, Pull(id=held.id)))

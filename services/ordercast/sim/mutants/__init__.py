@@ -1,0 +1,1 @@
+"""Mutants: the protocol broken on purpose, to prove that the checkers can fail."""

@@ -1,0 +1,284 @@
+"""Each mutant is the smallest change to the real code that breaks one rule. None of them is known inside it.
+
+For all of them `Replica.check_order` is switched off: the assertion would stop a process before the checkers,
+which are what is tried here, could see anything.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ordercast.core.ids import last_key_of
+from ordercast.core.machine import Persist
+from ordercast.core.quorums import majority
+from ordercast.gateway.machine import Gateway, Open
+from ordercast.gateway.producer import Producer
+from ordercast.protocols.paxos.acceptor import Acceptor
+from ordercast.protocols.paxos.proposer import Attempt, Proposer
+from ordercast.protocols.scalatom.catchup import CatchUp
+from ordercast.protocols.scalatom.gossip import Gossiper
+from ordercast.protocols.scalatom.held import Held
+from ordercast.protocols.scalatom.history import OwnHistory, Statement
+from ordercast.protocols.scalatom.idempotence import ProducerTable
+from ordercast.protocols.scalatom.machine import Scalatom
+from ordercast.protocols.scalatom.repair import Repair
+from ordercast.protocols.scalatom.replica import Replica
+from ordercast.v1.common_pb2 import Envelope, RangeOutcome, Span
+from ordercast.v1.sequencer_pb2 import Disseminate, Snapshot, StampedRecord
+
+Patch = tuple[type, str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    name: str
+    breaks: str
+    patches: tuple[Patch, ...]
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        quiet: Patch = (Replica, "check_order", lambda self, key: None)
+        patches = (*self.patches, quiet)
+        originals = [(cls, name, cls.__dict__[name]) for cls, name, _ in patches]
+        for cls, name, replacement in patches:
+            setattr(cls, name, replacement)
+        try:
+            yield
+        finally:
+            for cls, name, original in originals:
+                setattr(cls, name, original)
+
+
+CATALOGUE: list[Mutant] = []
+
+
+def mutant(
+    name: str, breaks: str, *targets: tuple[type, str]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The decorated function replaces every target."""
+
+    def register(replacement: Callable[..., Any]) -> Callable[..., Any]:
+        CATALOGUE.append(Mutant(name, breaks, tuple((cls, attr, replacement) for cls, attr in targets)))
+        return replacement
+
+    return register
+
+
+# ---------------------------------------------------------------------------------- stamps and predecessors
+
+
+def _entry_after_the_tick(self: Replica, id_: bytes, rec_ts: int) -> None:
+    self.history.add(id_, rec_ts + 1)
+    self.note_entry(id_, rec_ts + 1)
+
+
+def _strictly_below(self: Replica, sn: int) -> bytes | None:
+    first = self.first_unresolved()
+    return first[1] if first is not None and first[0] < sn else None
+
+
+CATALOGUE.append(
+    Mutant(
+        "off-by-one",
+        "E1: the paper's literal Figure 5, history(p, n) as its text has it",
+        ((Replica, "stamp", _entry_after_the_tick), (Replica, "blocker", _strictly_below)),
+    )
+)
+
+
+mutant("ties-not-in-pps", "E2", (Replica, "blocker"))(_strictly_below)
+
+
+@mutant("pps-from-a-minority", "Fig.5 step 5", (Replica, "majority"))
+def _minority(self: Replica) -> int:
+    return len(self.group.replicas) // 2
+
+
+@mutant("delivery-before-a-predecessor-is-decided", "4.2 step 5", (Replica, "blocker"))
+def _no_blocker(self: Replica, sn: int) -> bytes | None:
+    return None
+
+
+_persist_and_tell = Scalatom.persist_and_tell
+
+
+@mutant("rec-ts-before-it-is-durable", "E5", (Scalatom, "persist_and_tell"))
+def _tell_first(self: Scalatom, held: Held) -> None:
+    start = len(self.out)
+    _persist_and_tell(self, held)
+    effects = self.out[start:]
+    self.out[start:] = sorted(effects, key=lambda effect: isinstance(effect, Persist))
+
+
+@mutant("session-clock-ignored", "E6", (Scalatom, "follow_session"))
+def _no_session(self: Scalatom, header: Any) -> None:
+    pass
+
+
+@mutant("clock-reservation-ignored", "E7", (CatchUp, "restore_clock"))
+def _no_reservation(self: CatchUp, stamped: list[StampedRecord]) -> None:
+    self.machine.clock = max((record.rec_ts for record in stamped), default=-1) + 1
+
+
+# --------------------------------------------------------------------------------------------------- gossip
+
+
+@mutant("non-uniform-gossip", "E4: entries of envelopes the peer may never get", (Gossiper, "is_free"))
+def _always_free(self: Gossiper, id_: bytes, name: str) -> bool:
+    return True
+
+
+@mutant("entry-withheld-but-clock-sent", "E4", (OwnHistory, "statement"))
+def _clock_sent(self: OwnHistory, base: int, clock: int, is_free: Callable[[bytes], bool]) -> Statement:
+    pairs = zip(self._stamps, self._ids, strict=True)
+    entries = [(ts, id_) for ts, id_ in pairs if base <= ts < clock and is_free(id_)]
+    return Statement(base, clock, entries, self.forgotten_since(base))
+
+
+@mutant("gossip-applied-without-its-base", "rule 4", (Gossiper, "continues"))
+def _any_base(self: Gossiper, peer: Any, gossip: Any) -> bool:
+    return True
+
+
+@mutant("forgotten-key-ignored", "E8: F", (Replica, "reached"))
+def _no_f(self: Replica, key: bytes) -> bool:
+    return True
+
+
+# ------------------------------------------------------------------------------------------------ consensus
+
+
+def _union_votes(self: Proposer, attempt: Attempt, voters: Any) -> bool:
+    members = self._acceptors(attempt)
+    return sum(1 for member in members if member in voters) >= majority(len(members))
+
+
+def _union_stamps(self: Scalatom, held: Held) -> bool:
+    members = [self.process, *self.others(held.names)]
+    return sum(1 for member in members if member in held.stamps) >= majority(len(members))
+
+
+# For votes alone this would change nothing while configurations are fixed: any two majorities of the union meet,
+# and minorities of every group leave one. It is the stamps that must come from each group.
+CATALOGUE.append(
+    Mutant(
+        "quorum-of-the-union",
+        "3.5: a majority of all instead of each group",
+        ((Proposer, "_quorum", _union_votes), (Scalatom, "is_stamped_by_quorum", _union_stamps)),
+    )
+)
+
+
+@mutant("acceptor-forgets-at-a-crash", "Paxos", (Acceptor, "_recover"))
+def _no_recovery(self: Acceptor, records: Any) -> None:
+    pass
+
+
+@mutant("round-0-again-after-a-restart", "round 0 is one incarnation's", (Scalatom, "is_coordinator"))
+def _same_process(self: Scalatom, header: Any) -> bool:
+    return bool(header.coordinator.process == self.process)
+
+
+@mutant("closed-instance-reopened", "E8", (Acceptor, "is_closed"))
+def _never_closed(self: Acceptor, instance: bytes) -> bool:
+    return False
+
+
+@mutant("another-coordinator-on-resend", "a resend is the same envelope", (Gateway, "resend"))
+def _other_coordinator(self: Gateway, opened: Open) -> Disseminate:
+    assert self.view is not None
+    envelope = Envelope()
+    envelope.CopyFrom(opened.envelope)
+    others = [p for p in self.view.replicas_of(opened.groups) if p != envelope.header.coordinator.process]
+    for process in others:
+        if process in self.connected:
+            envelope.header.coordinator.process = process
+            envelope.header.coordinator.number = self.connected[process]
+    return Disseminate(envelope=envelope, again=True)
+
+
+# --------------------------------------------------------------------------------------------- idempotence
+
+
+@mutant("idempotence-by-envelope-id", "rule 11", (ProducerTable, "judge"))
+def _by_envelope(
+    self: ProducerTable, range_: Any, groups: tuple[str, ...], sn: int, order_key: bytes, offset: int
+) -> RangeOutcome:
+    state = self.states.setdefault((range_.producer, groups), _new_state())
+    state.last_sequence = max(state.last_sequence, range_.first_sequence + range_.count - 1)
+    outcome = RangeOutcome(epoch=range_.epoch, last_sequence=state.last_sequence)
+    if range_.count:
+        outcome.spans.append(
+            Span(
+                first_sequence=range_.first_sequence, count=range_.count, first_offset=offset, order_key=order_key
+            )
+        )
+    return outcome
+
+
+def _new_state() -> Any:
+    from ordercast.protocols.scalatom.idempotence import ProducerState
+
+    return ProducerState()
+
+
+@mutant("one-high-water-mark-over-all-sets", "rule 11", (ProducerTable, "key_of"))
+def _one_mark(self: ProducerTable, producer: bytes, groups: tuple[str, ...]) -> Any:
+    return (producer, ())
+
+
+# ---------------------------------------------------------------------------------------------- forgetting
+
+
+_take = Scalatom._take
+
+
+@mutant("done-acted-on-at-receipt", "E8", (Scalatom, "_take"))
+def _early_done(self: Scalatom, envelope: Envelope, names: tuple[str, ...], undelivered: list[str]) -> None:
+    _take(self, envelope, names, undelivered)
+    for name in undelivered:
+        self.changes += self.replicas[name].finish(envelope.header)
+        self.release_forgotten(self.replicas[name])
+
+
+@mutant("receipt-taken-as-finished", "E8", (Gateway, "is_finished"))
+def _early_finished(self: Gateway, opened: Open) -> bool:
+    return opened.answered
+
+
+_snapshot = CatchUp.snapshot
+
+
+@mutant("snapshot-without-the-done-table", "E8", (CatchUp, "snapshot"))
+def _no_done(self: CatchUp, replica: Replica) -> Snapshot:
+    snapshot = _snapshot(self, replica)
+    del snapshot.done[:]
+    return snapshot
+
+
+# -------------------------------------------------------------------------------------------------- gateway
+
+
+@mutant("next-envelope-before-the-last-is-decided", "E6", (Producer, "busy_sets"), (Producer, "busy_groups"))
+def _not_busy(self: Producer) -> list[Any]:
+    return []
+
+
+@mutant("message-overtakes-into-an-envelope", "E6: m1{A}, m2{A,B}, m3{A}", (Producer, "hold_back"))
+def _no_hold_back(self: Producer, item: Any, claims: dict[str, Any]) -> None:
+    pass
+
+
+# -------------------------------------------------------------------------------------------------- others
+
+
+@mutant("watermark-one-too-high", "Watermark", (Replica, "watermark_key"))
+def _high_watermark(self: Replica, sn: int) -> bytes:
+    return last_key_of(sn + 1)
+
+
+@mutant("relayed-outside-the-destinations", "1.2: participant minimality", (Repair, "relay_targets"))
+def _relay_to_all(self: Repair, held: Held) -> list[str]:
+    assert self.machine.view is not None
+    return self.machine.others(tuple(sorted(self.machine.view.groups)))

@@ -1,0 +1,240 @@
+"""Scripted schedules: counter-examples as stories, each wrong under one mutant and harmless to the real code.
+
+Most are here because random runs catch their mutant in less than one of 200; those for E1, E2 and E4 because they
+are the arguments behind the corrections. A gateway chooses the coordinator with the most of the groups, then the
+highest name: that is how a story picks one.
+"""
+
+from typing import ClassVar
+
+from ordercast.sim.stage import Schedule, Stage
+
+
+class OffByOne(Schedule):
+    """[E1] n1 has m' at 0 and m at 1. m is decided at 1; a history that lists m' one too high lets n1 deliver m,
+    and then {n1, n3} decide m' at 0."""
+
+    mutant = "off-by-one"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "c": ("n2",)}
+
+    def play(self, stage: Stage) -> None:
+        stage.block("g1", "n2")
+        stage.block("n3", "n1", "n2")
+        stage.block("g2", "n3")
+        stage.publish("c1", "a")  # m': stamped 0 by n1 and n3, coordinator n3
+        stage.run(0.01)
+        stage.publish("c2", "a", "c")  # m: stamped 1 by n1 and 0 by n2, coordinator n2
+        stage.run(0.05)
+        stage.finish()
+
+
+class Ties(Schedule):
+    """[E2] m and m' are both decided at 2, and m' has the lower id. n1 knows m' only by its own stamp, 2; if a
+    predecessor must be strictly below, n1 delivers m first."""
+
+    mutant = "ties-not-in-pps"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "c": ("n2",), "x": ("n1", "n2")}
+
+    def play(self, stage: Stage) -> None:
+        stage.publish("c2", "x")  # raises the clocks of n1 and n2 to 2, but not n3's
+        stage.run(0.05)
+        stage.block("g1", "n2")
+        stage.block("n3", "n1")
+        stage.block("n1", "n3")
+        stage.block("g2", "n1")
+        stage.publish("c1", "a")  # m': by n1 at 2, by n3 at 0; its coordinator n3 knows only its own stamp
+        stage.run(0.01)
+        stage.publish("c2", "a", "c")  # m: by n2 at 2, by n3 at 1; coordinator n2
+        stage.run(0.02)
+        stage.open("g2", "n1")
+        stage.run(0.05)
+        stage.finish()
+
+
+class ClockWithoutEntry(Schedule):
+    """[E4] n1 has m' at 0 and n2 lacks it. n1 gossips a high clock without the entry, n2 counts {n1, n2} as
+    complete for m and delivers it; then {n1, n3} decide m' at 0."""
+
+    mutant = "entry-withheld-but-clock-sent"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "c": ("n2",)}
+
+    def play(self, stage: Stage) -> None:
+        stage.block("g1", "n2", "n3")
+        stage.block("g2", "n3")
+        stage.block("n2", "n3")
+        stage.publish("c1", "a")  # m'
+        stage.run(0.01)
+        stage.publish("c2", "a", "c")  # m
+        stage.run(0.05)
+        stage.open("g1", "n3")
+        stage.run(0.05)
+        stage.finish()
+
+
+class OnlyHolderDies(Schedule):
+    """[E4] n1 is the only one to get m', gossips its entry, and is gone for good together with the gateway.
+    Whoever counts the entry waits for a decision that nobody can make."""
+
+    mutant = "non-uniform-gossip"
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+
+    def play(self, stage: Stage) -> None:
+        stage.block("g1", "n2", "n3")
+        stage.publish("c1", "a")
+        stage.run(0.01)
+        stage.crash("n1")
+        stage.crash("g1")
+        stage.impatient("c1", 0.5)
+        stage.publish("c2", "a")
+        stage.finish("n1", "g1")
+
+
+class StampLostInACrash(Schedule):
+    """[E5] n1's stamp of m makes n3's quorum, but n1 loses m and stamp in a crash. m is decided at 0 where only n3
+    knows it; {n1, n2} order m2 without it."""
+
+    mutant = "rec-ts-before-it-is-durable"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "c": ("n2",)}
+
+    def play(self, stage: Stage) -> None:
+        stage.block("g1", "n2")
+        stage.block("n3", "n1", "n2")
+        stage.block("g2", "n3")
+        stage.slow_disk("n1", 30.0)
+        stage.publish("c1", "a")  # coordinator n3
+        stage.run(0.005)
+        stage.block("g1", "n1")
+        stage.crash("n1")
+        stage.run(0.01)
+        stage.restart("n1")
+        stage.run(0.01)
+        stage.publish("c2", "a", "c")  # coordinator n2
+        stage.run(0.2)
+        stage.finish()
+
+
+class DecidedButNotKnown(Schedule):
+    """[E6] m1 is decided high by n3, whose clock is far ahead; the producer's next envelope meets replicas that
+    have not heard of that yet. Only the session clock lifts their stamps above it."""
+
+    mutant = "session-clock-ignored"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "b": ("n3",), "c": ("n1",)}
+
+    def play(self, stage: Stage) -> None:
+        stage.raise_clock("n3", "b", 100)
+        stage.block("n3", "n1", "n2")
+        stage.publish("c1", "a")  # coordinator n3
+        stage.run(0.01)
+        stage.publish("c1", "a", "c")  # coordinator n1
+        stage.run(0.05)
+        stage.finish()
+
+
+class VotesLost(Schedule):
+    """[Paxos] {n4, n5} vote for 101 in round 0 and n3 learns it; n5 forgets its vote in a crash, so n1, which asks
+    {n5, n6}, finds nothing and has 0 decided."""
+
+    mutant = "acceptor-forgets-at-a-crash"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "b": ("n3",)}
+
+    def play(self, stage: Stage) -> None:
+        stage.raise_clock("n3", "b", 100)
+        stage.block("n3", "n1", "n2", "g1", "n6")
+        stage.block("n1", "n4")
+        stage.block("n2", "n4", "n5", "n6")
+        stage.publish("c1", "a")
+        stage.run(0.02)
+        stage.crash("n5")
+        stage.restart("n5")
+        stage.run(2.0)
+        stage.finish()
+
+
+class Reopened(Schedule):
+    """[E8] n1 was cut off while everyone else ordered m1 at 101, finished it and closed its instance. If that can
+    be reopened, n1 has m1 decided again, at 0."""
+
+    mutant = "closed-instance-reopened"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "b": ("n3",)}
+
+    def play(self, stage: Stage) -> None:
+        stage.raise_clock("n3", "b", 100)
+        stage.block("n3", "n1")
+        stage.block("n1", "n4", "n5", "n6")
+        stage.publish("c1", "a")
+        stage.run(0.003)
+        stage.block("n2", "n1")
+        stage.block("g1", "n1")
+        stage.run(0.05)
+        stage.publish("c1", "a")  # carries done
+        stage.run(0.2)
+        stage.open("n1", "n4", "n5", "n6")
+        stage.run(3.0)
+        stage.finish()
+
+
+class DoneBeforeDelivery(Schedule):
+    """[E8] m2 says that m1 is finished. n1, which missed m1, receives m2; if it takes m1 for delivered, it says so
+    to n2, which then gossips its entry; n1 ignores that and delivers m2 in the place of m1."""
+
+    mutant = "done-acted-on-at-receipt"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "y": ("n2",)}
+
+    def play(self, stage: Stage) -> None:
+        stage.block("g1", "n1")
+        stage.block("n2", "n1")
+        stage.block("n3", "n1")
+        stage.publish("c1", "a")
+        stage.run_to(0.505)  # by now n2 has asked n1 about m1; the question is on its way
+        stage.raise_clock("n2", "y", 50)
+        stage.lose_in_flight("g1", "n1")
+        stage.open("g1", "n1")
+        stage.open("n3", "n1")
+        stage.block("g1", "n2")
+        stage.block("n3", "n2")
+        stage.run(0.005)
+        stage.publish("c1", "a")  # carries done; {n1, n3} decide it, and n2 knows nothing of it
+        stage.run(0.02)
+        stage.open("n2", "n1")
+        stage.run(0.02)
+        stage.finish()
+
+
+class ReceiptIsNotFinished(Schedule):
+    """[E8] n3 delivers m1 and says so before its disk does; a receipt is out. If that counts as finished, the next
+    envelope closes m1's instance, n3 crashes, and nobody can ever decide m1 again."""
+
+    mutant = "receipt-taken-as-finished"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "d": ("n7",)}
+
+    def play(self, stage: Stage) -> None:
+        stage.block("n1", "n4", "n5", "n6")
+        stage.block("n2", "n4", "n5", "n6")
+        stage.publish("c1", "a")
+        stage.run(0.0035)  # stamps are exchanged; decisions are not
+        stage.block("n3", "n1", "n2")
+        stage.slow_disk("n3", 60.0)
+        stage.run(2.0)  # gossip lets n3 deliver
+        stage.publish("c1", "d")
+        stage.run(0.05)
+        stage.crash("n3")
+        stage.restart("n3")
+        stage.run(0.05)
+        stage.finish()
+
+
+SCHEDULES: dict[str, type[Schedule]] = {
+    schedule.mutant: schedule
+    for schedule in (
+        OffByOne,
+        Ties,
+        ClockWithoutEntry,
+        OnlyHolderDies,
+        StampLostInACrash,
+        DecidedButNotKnown,
+        VotesLost,
+        Reopened,
+        DoneBeforeDelivery,
+        ReceiptIsNotFinished,
+    )
+}

@@ -1,0 +1,146 @@
+"""A small cluster under a director: for scripted schedules, where every delay is chosen.
+
+Links carry frames in one millisecond and disks sync in a tenth of that. The director blocks and opens directions,
+publishes, crashes and restarts; at the end everything heals and the usual checkers judge.
+"""
+
+from typing import ClassVar
+
+from ordercast.core.errors import InvariantBroken
+from ordercast.core.ids import last_key_of
+from ordercast.core.machine import Advance, TimerFired
+from ordercast.gateway.settings import GatewaySettings
+from ordercast.protocols.scalatom.settings import Settings
+from ordercast.sim.checkers.violation import Violation
+from ordercast.sim.client import Client, ClientSettings, Plan
+from ordercast.sim.network import NetworkSettings
+from ordercast.sim.run import REST_S_MAX, Cluster
+from ordercast.sim.scenario import Scenario
+from ordercast.v1.membership_pb2 import DomainView, GroupView
+
+#: For schedules that keep consensus apart from the replicas.
+ACCEPTORS = ("n4", "n5", "n6")
+
+
+class Stage:
+    def __init__(
+        self,
+        groups: dict[str, tuple[str, ...]],
+        *,
+        acceptors: tuple[str, ...] | None = ACCEPTORS,
+        gateways: tuple[str, ...] = ("g1", "g2"),
+        settings: Settings | None = None,
+        tracing: bool = False,
+    ) -> None:
+        """Without acceptors, each group's replicas are its acceptors too. Client c1 uses g1 first, c2 uses g2."""
+        view = DomainView(domain="sim", number=1)
+        for name, replicas in sorted(groups.items()):
+            view.groups.append(
+                GroupView(group=name, configuration=1, replicas=replicas, acceptors=acceptors or replicas)
+            )
+        nodes = sorted({p for replicas in groups.values() for p in replicas} | {*(acceptors or ())})
+        clients = {}
+        for index in range(len(gateways)):
+            turned = [*gateways[index:], *gateways[:index]]
+            clients[f"c{index + 1}"] = ClientSettings([], turned, pipeline=1000, patience_s=30.0)
+        self.cluster = Cluster(
+            Scenario(
+                nodes,
+                list(gateways),
+                view,
+                clients,
+                NetworkSettings(delay_s=0.001, exact=True),
+                settings or Settings(),
+                GatewaySettings(),
+                healing_at=0.0,
+                disk_delay_s=0.0,
+            ),
+            "stage",
+            tracing=tracing,
+        )
+        self.world = self.cluster.world
+        self.cluster.start()
+        self.run(0.01)
+
+    # ----------------------------------------------------------------------------------------- directing
+
+    def run(self, seconds: float) -> None:
+        self.world.run_until(self.world.now + seconds)
+
+    def run_to(self, time: float) -> None:
+        self.world.run_until(time)
+
+    def lose_in_flight(self, a: str, b: str) -> None:
+        """The connection breaks: what it carried is lost."""
+        self.world.network.break_connection(a, b)
+
+    def publish(self, client: str, *groups: str, unordered: bool = False, count: int = 1) -> None:
+        process = self.world.processes[client]
+        machine: Client = self.cluster.machine(client, "client")
+        machine.plans.append(Plan(self.world.now, tuple(sorted(groups)), count, unordered))
+        process.tell("client", TimerFired(*process.clock(), "client", 0))
+
+    def block(self, source: str, *to: str) -> None:
+        for name in to:
+            self.world.network.block(source, name)
+
+    def open(self, source: str, *to: str) -> None:
+        for name in to:
+            self.world.network.unblock(source, name)
+
+    def raise_clock(self, process: str, group: str, sn: int) -> None:
+        """In a group of which the process is the only replica: nobody else's clock rises."""
+        target = self.world.processes[process]
+        target.tell("scalatom", Advance(*target.clock(), group, last_key_of(sn)))
+
+    def slow_disk(self, process: str, seconds: float) -> None:
+        self.world.processes[process].disk_delay_s = seconds
+
+    def crash(self, process: str) -> None:
+        self.world.processes[process].crash()
+
+    def restart(self, process: str) -> None:
+        self.world.processes[process].disk_delay_s = 0.0
+        self.world.processes[process].start()
+
+    def impatient(self, client: str, patience_s: float) -> None:
+        machine: Client = self.cluster.machine(client, "client")
+        machine.patience_s = patience_s
+
+    # ------------------------------------------------------------------------------------------- verdict
+
+    def finish(self, *gone: str) -> None:
+        """Heal everything but what is gone for good, come to rest, check."""
+        for source, to in list(self.world.network.blocked):
+            self.open(source, to)
+        for name, process in self.world.processes.items():
+            process.disk_delay_s = 0.0
+            if not process.up and name not in gone:
+                process.start()
+        self.cluster.run_to_rest(self.world.now + REST_S_MAX)
+        self.cluster.check_end()
+
+
+def verdict(schedule: "Schedule", *, tracing: bool = False) -> tuple[Violation | None, list[str]]:
+    """What the checkers say of a schedule, and its conversation."""
+    stage = Stage(schedule.groups, acceptors=schedule.acceptors, tracing=tracing)
+    violation = None
+    try:
+        schedule.play(stage)
+    except Violation as found:
+        violation = found
+    except InvariantBroken as broken:
+        violation = Violation("invariant", str(broken))
+    return violation, stage.world.trace
+
+
+class Schedule:
+    """A story that only a broken protocol gets wrong. Subclasses say who there is and what happens."""
+
+    #: The mutant that this schedule catches.
+    mutant: str
+    groups: ClassVar[dict[str, tuple[str, ...]]]
+    acceptors: tuple[str, ...] | None = ACCEPTORS
+
+    def play(self, stage: Stage) -> None:
+        raise TypeError("a schedule plays something")
