@@ -5,7 +5,7 @@ quorum would hold the counter, and with it everyone's memory, though all later e
 statement is a counter and the few below it that are still open: at most as many as a gateway may have open.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 class Finished:
@@ -20,8 +20,11 @@ class Finished:
     def __contains__(self, counter: int) -> bool:
         return counter < self.done and counter not in self.open
 
-    def merge(self, done: int, open_: Iterable[int]) -> bool:
+    def merge(self, done: int, open_: Collection[int]) -> bool:
         """Whether that was news."""
+        if done > self.done and not self.open and not open_:
+            self.done = done
+            return True
         other = Finished(done, open_)
         both = dict.fromkeys(sorted((*self.open, *other.open)))
         before = (self.done, self.open)

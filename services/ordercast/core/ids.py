@@ -23,11 +23,11 @@ def envelope_id(incarnation: int, counter: int) -> bytes:
 
 
 def incarnation_of(id_: bytes) -> int:
-    return int(_PAIR.unpack(id_)[0])
+    return int.from_bytes(id_[:8], "big")
 
 
 def counter_of(id_: bytes) -> int:
-    return int(_PAIR.unpack(id_)[1])
+    return int.from_bytes(id_[8:], "big")
 
 
 def pack_u64(number: int) -> bytes:
@@ -35,7 +35,7 @@ def pack_u64(number: int) -> bytes:
 
 
 def unpack_u64(data: bytes) -> int:
-    return int(_U64.unpack(data)[0])
+    return int.from_bytes(data, "big")
 
 
 def order_key(sn: int, id_: bytes) -> bytes:
@@ -49,10 +49,9 @@ def last_key_of(sn: int) -> bytes:
 
 
 def sn_of(key: bytes) -> int:
-    return int(_U64.unpack_from(key)[0])
+    return int.from_bytes(key[:8], "big")
 
 
 def short(id_: bytes) -> str:
     """An envelope id as people read it: incarnation.counter."""
-    incarnation, counter = _PAIR.unpack(id_)
-    return f"{incarnation}.{counter}"
+    return f"{incarnation_of(id_)}.{counter_of(id_)}"

@@ -72,9 +72,21 @@ class ChannelReset(Event):
 
 @dataclass(slots=True)
 class Ended(Event):
-    """Membership: this incarnation is over and sends nothing any more."""
+    """Membership: this incarnation of the process, and with it every earlier one, sends nothing any more."""
 
+    process: str
     incarnation: int
+
+
+@dataclass(slots=True)
+class Retired(Event):
+    """Membership: all gateway incarnations below this are over, and nobody holds anything open of them.
+
+    Incarnation numbers rise, so one number replaces everything that was kept to recognise what is theirs:
+    whatever still arrives of them is old.
+    """
+
+    below: int
 
 
 @dataclass(slots=True)
@@ -225,6 +237,14 @@ class Observe(Effect):
     stage: str
     id: bytes
     detail: str = ""
+
+
+class KeepsIncarnations(Protocol):
+    """A machine that remembers gateway incarnations. Membership retires what is below everyone's answer."""
+
+    def oldest_open(self) -> int:
+        """The lowest gateway incarnation of which something is open here; U64_MAX if there is none."""
+        ...
 
 
 class Machine(Protocol):

@@ -195,9 +195,9 @@ class Faults:
         self.gone[name] = None
         process.crash()
         world.note(name, "is gone for good")
-        world.after(1.0, self._ended, process.incarnation)
+        world.after(0.3, self._ended, name, process.incarnation)
 
-    def _ended(self, incarnation: int) -> None:
+    def _ended(self, name: str, incarnation: int) -> None:
         for process in self.world.processes.values():
             if process.up:
-                process.tell_all(Ended(*process.clock(), incarnation))
+                process.tell_all(Ended(*process.clock(), name, incarnation))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ordercast.v1.frame_pb2 import Frame, Packet
+from ordercast.v1.frame_pb2 import Frame, Packet, Section
 
 #: Message class -> name of its field in the Packet's oneof.
 FIELD_OF: dict[type, str] = {}
@@ -22,11 +22,7 @@ def decode(data: bytes) -> Any:
 
 
 def frame(domain: str, packets: list[bytes]) -> bytes:
-    result = Frame()
-    section = result.sections.add()
-    section.domain = domain
-    section.packets.extend(packets)
-    data: bytes = result.SerializeToString()
+    data: bytes = Frame(sections=(Section(domain=domain, packets=packets),)).SerializeToString()
     return data
 
 

@@ -207,7 +207,8 @@ class Process:
                 continue
             self._perform(role, slot, effects)
         self._busy = False
-        self._flush()
+        if self._outbox:
+            self._flush()
         self._write()
 
     def _perform(self, role: str, slot: Slot, effects: list[Effect]) -> None:
@@ -223,6 +224,8 @@ class Process:
                 slot.log.append((effect.group, effect.position, None))  # type: ignore[attr-defined]
             if slot.barrier > self.durable:
                 slot.backlog.append((slot.barrier, effect))
+            elif kind is Send:
+                self._send(effect)  # type: ignore[arg-type]
             else:
                 self._do(role, slot, effect)
 
@@ -265,7 +268,7 @@ class Process:
         message = effect.message
         data = None
         if len(effect.to) == 1 and effect.to[0] == self.name:
-            self.world.sent(self.name, effect.to, message, 0)
+            self.world.on_send(self.name, effect.to, message, 0)
         for to in effect.to:
             if to == self.name:
                 self._local.append(
@@ -274,18 +277,17 @@ class Process:
                 continue
             if data is None:
                 data = packets.encode(message)
-                self.world.sent(self.name, effect.to, message, len(data))
+                self.world.on_send(self.name, effect.to, message, len(data))
             box = self._outbox.get(to)
             if box is None:
                 box = self._outbox[to] = []
             box.append(data)
 
     def _flush(self) -> None:
-        if self._outbox:
-            outbox, self._outbox = self._outbox, {}
-            for to, waiting in outbox.items():
-                self.world.messages += len(waiting)
-                self.world.network.send(self.name, to, packets.frame(self.world.domain, waiting))
+        outbox, self._outbox = self._outbox, {}
+        for to, waiting in outbox.items():
+            self.world.messages += len(waiting)
+            self.world.network.send(self.name, to, packets.frame(self.world.domain, waiting))
 
     def _read_log(self, role: str, effect: ReadLog) -> None:
         log = self.disk.logs.get(effect.group) or Log()

@@ -6,7 +6,7 @@ from typing import Any
 
 from ordercast.core.errors import InvariantBroken
 from ordercast.core.ids import last_key_of, sn_of
-from ordercast.core.machine import Advance, Effect
+from ordercast.core.machine import Advance, Effect, Retired
 from ordercast.gateway.machine import Gateway
 from ordercast.protocols.paxos.acceptor import Acceptor
 from ordercast.protocols.paxos.proposer import Proposer
@@ -45,6 +45,8 @@ class Cluster:
         self.scenario = scenario
         self.world = world = World(seed, scenario.network, tracing=tracing)
         world.view = scenario.view
+        #: Processes that will never come back.
+        self.gone: dict[str, None] = {}
         self.board = Board()
         self.logs = LogChecker(self.board, {g.group: tuple(g.replicas) for g in scenario.view.groups})
         self.traffic = TrafficChecker(scenario.view)
@@ -128,6 +130,20 @@ class Cluster:
                         floor = min(replica.retained_from(), process.disk.logs[group].ends)
                         process.disk.truncate(group, floor - keep)
 
+    def retire(self) -> int:
+        """What membership does when it has heard from everyone: see core.machine.Retired."""
+        world = self.world
+        if any(not p.up and name not in self.gone for name, p in world.processes.items()):
+            return 0
+        up = [process for process in world.processes.values() if process.up]
+        live = [p.incarnation for p in up if "gateway" in p.factories]
+        machines: list[Any] = [slot.machine for process in up for slot in process.slots.values()]
+        open_ = [machine.oldest_open() for machine in machines if hasattr(machine, "oldest_open")]
+        below = min([*live, *open_])
+        for process in up:
+            process.tell_all(Retired(*process.clock(), below))
+        return below
+
     def unfinished(self) -> str:
         return ending.unfinished(self.world, self.logs, self.clients)
 
@@ -164,6 +180,7 @@ def run_scenario(scenario: Scenario, seed: int, *, tracing: bool = False) -> Res
     faults = Faults(
         world, Random(f"{seed}/faults"), scenario.faults, scenario.healing_at, scenario.view, scenario.nodes
     )
+    cluster.gone = faults.gone
     violation = None
     try:
         cluster.start()
@@ -173,6 +190,7 @@ def run_scenario(scenario: Scenario, seed: int, *, tracing: bool = False) -> Res
         _check_watermarks(cluster)
         cluster.run_to_rest(world.now + REST_S_MAX)
         cluster.check_end()
+        ending.check_retired(world, cluster.retire())
     except Violation as found:
         violation = found
     except (InvariantBroken, AssertionError) as broken:
@@ -208,6 +226,12 @@ def _chores(cluster: Cluster, random: Random) -> None:
         if world.now < scenario.healing_at:
             world.after(random.uniform(0.05, 0.5), advance)
 
+    def retire() -> None:
+        cluster.retire()
+        if world.now < scenario.healing_at:
+            world.after(0.4, retire)
+
+    world.after(0.4, retire)
     world.after(0.3, truncate)
     world.after(random.uniform(0.05, 0.5), advance)
 
@@ -220,7 +244,7 @@ def _check_watermarks(cluster: Cluster) -> None:
         replica = cluster.live_replicas(group)[0]
         asked[group] = last_key_of(highest + 1)
         cluster.advance(group, replica, highest + 1)
-    cluster.world.run_until(cluster.world.now + 5.0)
+    cluster.world.run_until(cluster.world.now + 2.5)
     for group, key in asked.items():
         if cluster.logs.groups[group].watermark < key:
             raise Violation("termination", f"{group} never reached the watermark it was asked for")

@@ -88,7 +88,7 @@ def draw_client(random: Random, groups: list[str], gateways: list[str], until: f
     favourites = [draw_set(random, groups) for _ in range(random.choice([1, 2, 3]))]
     plans = []
     burst = random.random() < 0.5
-    for _ in range(random.randint(5, 15)):
+    for _ in range(random.randint(8, 24)):
         at = random.choice([0.1, until / 2]) if burst else random.uniform(0.05, until)
         chosen = random.choice(favourites) if random.random() < 0.8 else draw_set(random, groups)
         plan = Plan(at, chosen, random.choice([1, 1, 2, 3]), unordered, reads=random.random() < 0.3)

@@ -29,26 +29,28 @@ class Stage:
         *,
         acceptors: tuple[str, ...] | None = ACCEPTORS,
         gateways: tuple[str, ...] = ("g1", "g2"),
+        clients: int = 2,
         settings: Settings | None = None,
         tracing: bool = False,
     ) -> None:
-        """Without acceptors, each group's replicas are its acceptors too. Client c1 uses g1 first, c2 uses g2."""
+        """Without acceptors, each group's replicas are its acceptors too. c1 uses the first gateway, and so on."""
         view = DomainView(domain="sim", number=1)
         for name, replicas in sorted(groups.items()):
             view.groups.append(
                 GroupView(group=name, configuration=1, replicas=replicas, acceptors=acceptors or replicas)
             )
         nodes = sorted({p for replicas in groups.values() for p in replicas} | {*(acceptors or ())})
-        clients = {}
-        for index in range(len(gateways)):
-            turned = [*gateways[index:], *gateways[:index]]
-            clients[f"c{index + 1}"] = ClientSettings([], turned, pipeline=1000, patience_s=30.0)
+        publishers = {}
+        for index in range(clients):
+            first = index % len(gateways)
+            turned = [*gateways[first:], *gateways[:first]]
+            publishers[f"c{index + 1}"] = ClientSettings([], turned, pipeline=1000, patience_s=30.0)
         self.cluster = Cluster(
             Scenario(
                 nodes,
                 list(gateways),
                 view,
-                clients,
+                publishers,
                 NetworkSettings(delay_s=0.001, exact=True),
                 settings or Settings(),
                 GatewaySettings(),

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from random import Random
+from struct import Struct
 from typing import Any
 
 from ordercast.core.machine import Deliver, Effect, Observe, ResetLog, Watermark
@@ -15,6 +16,8 @@ from ordercast.sim.network import Network, NetworkSettings
 from ordercast.sim.process import Factory, Process
 from ordercast.sim.trace import describe
 from ordercast.v1.sequencer_pb2 import LogEntry
+
+_TIME = Struct(">d")
 
 
 class World:
@@ -82,10 +85,7 @@ class World:
         return self._digest.hexdigest()
 
     def digest_frame(self, source: str, to: str, data: bytes) -> None:
-        self._digest.update(f"{self.now!r} {source} {to} ".encode() + data)
-
-    def sent(self, source: str, to: Sequence[str], message: Any, size: int) -> None:
-        self.on_send(source, to, message, size)
+        self._digest.update(_TIME.pack(self.now) + source.encode() + to.encode() + data)
 
     def delivered(self, process: str, effect: Deliver) -> None:
         self._digest.update(f"{process} {effect.group} {effect.position} ".encode() + effect.entry.order_key)

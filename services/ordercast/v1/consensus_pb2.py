@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from ordercast.v1 import common_pb2 as ordercast_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cordercast/v1/consensus.proto\x12\x0cordercast.v1\x1a\x19ordercast/v1/common.proto\"&\n\x05Round\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\r\n\x05owner\x18\x02 \x01(\x04\"j\n\x07Prepare\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\"\n\x05round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\x12)\n\x06groups\x18\x03 \x03(\x0b\x32\x19.ordercast.v1.Destination\"~\n\x07Promise\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\"\n\x05round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\x12(\n\x0bvoted_round\x18\x03 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x13\n\x0bvoted_value\x18\x04 \x01(\x0c\"\x94\x01\n\x06\x41\x63\x63\x65pt\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\"\n\x05round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\r\n\x05value\x18\x03 \x01(\x0c\x12)\n\x06groups\x18\x04 \x03(\x0b\x32\x19.ordercast.v1.Destination\x12\x0c\n\x04\x64one\x18\x05 \x01(\x04\x12\x0c\n\x04open\x18\x06 \x03(\x04\"@\n\x08\x41\x63\x63\x65pted\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\"\n\x05round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\"C\n\x08Rejected\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12%\n\x08promised\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\"\x1a\n\x06\x43losed\x12\x10\n\x08instance\x18\x01 \x01(\x0c\"\x19\n\x04\x42ury\x12\x11\n\tinstances\x18\x01 \x03(\x0c\"*\n\x0c\x43losedRecord\x12\x0c\n\x04\x64one\x18\x01 \x01(\x04\x12\x0c\n\x04open\x18\x02 \x03(\x04\")\n\x06\x44\x65\x63ide\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\r\n\x05value\x18\x02 \x01(\x0c\"v\n\x0e\x41\x63\x63\x65ptorRecord\x12%\n\x08promised\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12(\n\x0bvoted_round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x13\n\x0bvoted_value\x18\x03 \x01(\x0c\"L\n\x07LogItem\x12#\n\x06origin\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x12\n\x05value\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x42\x08\n\x06_value\"`\n\x07LogVote\x12\x0c\n\x04slot\x18\x01 \x01(\x04\x12\"\n\x05round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\x12#\n\x04item\x18\x03 \x01(\x0b\x32\x15.ordercast.v1.LogItem\"A\n\nLogPrepare\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\"g\n\nLogPromise\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12$\n\x05votes\x18\x03 \x03(\x0b\x32\x15.ordercast.v1.LogVote\"u\n\tLogAccept\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12\r\n\x05\x66irst\x18\x03 \x01(\x04\x12$\n\x05items\x18\x04 \x03(\x0b\x32\x15.ordercast.v1.LogItem\"`\n\x0bLogAccepted\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12\r\n\x05\x66irst\x18\x03 \x01(\x04\x12\r\n\x05\x63ount\x18\x04 \x01(\r\"E\n\x0bLogRejected\x12%\n\x08promised\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\"A\n\nLogDecided\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\"C\n\x0cLogHeartbeat\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\">\n\x07LogEcho\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\"\x1b\n\x08LogFetch\x12\x0f\n\x07\x64\x65\x63ided\x18\x01 \x01(\x04\"O\n\x07LogTail\x12\r\n\x05\x66irst\x18\x01 \x01(\x04\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12$\n\x05items\x18\x03 \x03(\x0b\x32\x15.ordercast.v1.LogItem\"=\n\nLogInstall\x12\x0c\n\x04slot\x18\x01 \x01(\x04\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12\x10\n\x08snapshot\x18\x03 \x01(\x0c\"Y\n\x0eLogEntryRecord\x12\"\n\x05voted\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12#\n\x04item\x18\x02 \x01(\x0b\x32\x15.ordercast.v1.LogItem\"3\n\x11LogSnapshotRecord\x12\x0c\n\x04slot\x18\x01 \x01(\x04\x12\x10\n\x08snapshot\x18\x02 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cordercast/v1/consensus.proto\x12\x0cordercast.v1\x1a\x19ordercast/v1/common.proto\"&\n\x05Round\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\r\n\x05owner\x18\x02 \x01(\x04\"j\n\x07Prepare\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\"\n\x05round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\x12)\n\x06groups\x18\x03 \x03(\x0b\x32\x19.ordercast.v1.Destination\"~\n\x07Promise\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\"\n\x05round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\x12(\n\x0bvoted_round\x18\x03 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x13\n\x0bvoted_value\x18\x04 \x01(\x0c\"\x94\x01\n\x06\x41\x63\x63\x65pt\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\"\n\x05round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\r\n\x05value\x18\x03 \x01(\x0c\x12)\n\x06groups\x18\x04 \x03(\x0b\x32\x19.ordercast.v1.Destination\x12\x0c\n\x04\x64one\x18\x05 \x01(\x04\x12\x0c\n\x04open\x18\x06 \x03(\x04\"@\n\x08\x41\x63\x63\x65pted\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\"\n\x05round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\"C\n\x08Rejected\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12%\n\x08promised\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\"\x1a\n\x06\x43losed\x12\x10\n\x08instance\x18\x01 \x01(\x0c\"H\n\x05\x43lose\x12\x11\n\tinstances\x18\x01 \x03(\x0c\x12,\n\x08\x66inished\x18\x02 \x03(\x0b\x32\x1a.ordercast.v1.ClosedRecord\"?\n\x0c\x43losedRecord\x12\x0c\n\x04\x64one\x18\x01 \x01(\x04\x12\x0c\n\x04open\x18\x02 \x03(\x04\x12\x13\n\x0bincarnation\x18\x03 \x01(\x04\")\n\x06\x44\x65\x63ide\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\r\n\x05value\x18\x02 \x01(\x0c\"v\n\x0e\x41\x63\x63\x65ptorRecord\x12%\n\x08promised\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12(\n\x0bvoted_round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x13\n\x0bvoted_value\x18\x03 \x01(\x0c\"L\n\x07LogItem\x12#\n\x06origin\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x12\n\x05value\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x42\x08\n\x06_value\"`\n\x07LogVote\x12\x0c\n\x04slot\x18\x01 \x01(\x04\x12\"\n\x05round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\x12#\n\x04item\x18\x03 \x01(\x0b\x32\x15.ordercast.v1.LogItem\"A\n\nLogPrepare\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\"g\n\nLogPromise\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12$\n\x05votes\x18\x03 \x03(\x0b\x32\x15.ordercast.v1.LogVote\"u\n\tLogAccept\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12\r\n\x05\x66irst\x18\x03 \x01(\x04\x12$\n\x05items\x18\x04 \x03(\x0b\x32\x15.ordercast.v1.LogItem\"`\n\x0bLogAccepted\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12\r\n\x05\x66irst\x18\x03 \x01(\x04\x12\r\n\x05\x63ount\x18\x04 \x01(\r\"E\n\x0bLogRejected\x12%\n\x08promised\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\"A\n\nLogDecided\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\"C\n\x0cLogHeartbeat\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\">\n\x07LogEcho\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\"\x1b\n\x08LogFetch\x12\x0f\n\x07\x64\x65\x63ided\x18\x01 \x01(\x04\"O\n\x07LogTail\x12\r\n\x05\x66irst\x18\x01 \x01(\x04\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12$\n\x05items\x18\x03 \x03(\x0b\x32\x15.ordercast.v1.LogItem\"=\n\nLogInstall\x12\x0c\n\x04slot\x18\x01 \x01(\x04\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12\x10\n\x08snapshot\x18\x03 \x01(\x0c\"Y\n\x0eLogEntryRecord\x12\"\n\x05voted\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12#\n\x04item\x18\x02 \x01(\x0b\x32\x15.ordercast.v1.LogItem\"3\n\x11LogSnapshotRecord\x12\x0c\n\x04slot\x18\x01 \x01(\x04\x12\x10\n\x08snapshot\x18\x02 \x01(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,42 +46,42 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REJECTED']._serialized_end=633
   _globals['_CLOSED']._serialized_start=635
   _globals['_CLOSED']._serialized_end=661
-  _globals['_BURY']._serialized_start=663
-  _globals['_BURY']._serialized_end=688
-  _globals['_CLOSEDRECORD']._serialized_start=690
-  _globals['_CLOSEDRECORD']._serialized_end=732
-  _globals['_DECIDE']._serialized_start=734
-  _globals['_DECIDE']._serialized_end=775
-  _globals['_ACCEPTORRECORD']._serialized_start=777
-  _globals['_ACCEPTORRECORD']._serialized_end=895
-  _globals['_LOGITEM']._serialized_start=897
-  _globals['_LOGITEM']._serialized_end=973
-  _globals['_LOGVOTE']._serialized_start=975
-  _globals['_LOGVOTE']._serialized_end=1071
-  _globals['_LOGPREPARE']._serialized_start=1073
-  _globals['_LOGPREPARE']._serialized_end=1138
-  _globals['_LOGPROMISE']._serialized_start=1140
-  _globals['_LOGPROMISE']._serialized_end=1243
-  _globals['_LOGACCEPT']._serialized_start=1245
-  _globals['_LOGACCEPT']._serialized_end=1362
-  _globals['_LOGACCEPTED']._serialized_start=1364
-  _globals['_LOGACCEPTED']._serialized_end=1460
-  _globals['_LOGREJECTED']._serialized_start=1462
-  _globals['_LOGREJECTED']._serialized_end=1531
-  _globals['_LOGDECIDED']._serialized_start=1533
-  _globals['_LOGDECIDED']._serialized_end=1598
-  _globals['_LOGHEARTBEAT']._serialized_start=1600
-  _globals['_LOGHEARTBEAT']._serialized_end=1667
-  _globals['_LOGECHO']._serialized_start=1669
-  _globals['_LOGECHO']._serialized_end=1731
-  _globals['_LOGFETCH']._serialized_start=1733
-  _globals['_LOGFETCH']._serialized_end=1760
-  _globals['_LOGTAIL']._serialized_start=1762
-  _globals['_LOGTAIL']._serialized_end=1841
-  _globals['_LOGINSTALL']._serialized_start=1843
-  _globals['_LOGINSTALL']._serialized_end=1904
-  _globals['_LOGENTRYRECORD']._serialized_start=1906
-  _globals['_LOGENTRYRECORD']._serialized_end=1995
-  _globals['_LOGSNAPSHOTRECORD']._serialized_start=1997
-  _globals['_LOGSNAPSHOTRECORD']._serialized_end=2048
+  _globals['_CLOSE']._serialized_start=663
+  _globals['_CLOSE']._serialized_end=735
+  _globals['_CLOSEDRECORD']._serialized_start=737
+  _globals['_CLOSEDRECORD']._serialized_end=800
+  _globals['_DECIDE']._serialized_start=802
+  _globals['_DECIDE']._serialized_end=843
+  _globals['_ACCEPTORRECORD']._serialized_start=845
+  _globals['_ACCEPTORRECORD']._serialized_end=963
+  _globals['_LOGITEM']._serialized_start=965
+  _globals['_LOGITEM']._serialized_end=1041
+  _globals['_LOGVOTE']._serialized_start=1043
+  _globals['_LOGVOTE']._serialized_end=1139
+  _globals['_LOGPREPARE']._serialized_start=1141
+  _globals['_LOGPREPARE']._serialized_end=1206
+  _globals['_LOGPROMISE']._serialized_start=1208
+  _globals['_LOGPROMISE']._serialized_end=1311
+  _globals['_LOGACCEPT']._serialized_start=1313
+  _globals['_LOGACCEPT']._serialized_end=1430
+  _globals['_LOGACCEPTED']._serialized_start=1432
+  _globals['_LOGACCEPTED']._serialized_end=1528
+  _globals['_LOGREJECTED']._serialized_start=1530
+  _globals['_LOGREJECTED']._serialized_end=1599
+  _globals['_LOGDECIDED']._serialized_start=1601
+  _globals['_LOGDECIDED']._serialized_end=1666
+  _globals['_LOGHEARTBEAT']._serialized_start=1668
+  _globals['_LOGHEARTBEAT']._serialized_end=1735
+  _globals['_LOGECHO']._serialized_start=1737
+  _globals['_LOGECHO']._serialized_end=1799
+  _globals['_LOGFETCH']._serialized_start=1801
+  _globals['_LOGFETCH']._serialized_end=1828
+  _globals['_LOGTAIL']._serialized_start=1830
+  _globals['_LOGTAIL']._serialized_end=1909
+  _globals['_LOGINSTALL']._serialized_start=1911
+  _globals['_LOGINSTALL']._serialized_end=1972
+  _globals['_LOGENTRYRECORD']._serialized_start=1974
+  _globals['_LOGENTRYRECORD']._serialized_end=2063
+  _globals['_LOGSNAPSHOTRECORD']._serialized_start=2065
+  _globals['_LOGSNAPSHOTRECORD']._serialized_end=2116
 # @@protoc_insertion_point(module_scope)

@@ -75,19 +75,23 @@ class Closed(_message.Message):
     instance: bytes
     def __init__(self, instance: _Optional[bytes] = ...) -> None: ...
 
-class Bury(_message.Message):
-    __slots__ = ("instances",)
+class Close(_message.Message):
+    __slots__ = ("instances", "finished")
     INSTANCES_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_FIELD_NUMBER: _ClassVar[int]
     instances: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, instances: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    finished: _containers.RepeatedCompositeFieldContainer[ClosedRecord]
+    def __init__(self, instances: _Optional[_Iterable[bytes]] = ..., finished: _Optional[_Iterable[_Union[ClosedRecord, _Mapping]]] = ...) -> None: ...
 
 class ClosedRecord(_message.Message):
-    __slots__ = ("done", "open")
+    __slots__ = ("done", "open", "incarnation")
     DONE_FIELD_NUMBER: _ClassVar[int]
     OPEN_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
     done: int
     open: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, done: _Optional[int] = ..., open: _Optional[_Iterable[int]] = ...) -> None: ...
+    incarnation: int
+    def __init__(self, done: _Optional[int] = ..., open: _Optional[_Iterable[int]] = ..., incarnation: _Optional[int] = ...) -> None: ...
 
 class Decide(_message.Message):
     __slots__ = ("instance", "value")

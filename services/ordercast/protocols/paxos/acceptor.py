@@ -6,21 +6,21 @@ It does not know quorums: whose votes count in which group is the proposer's bus
 below it are closed), and as single buried ids where the incarnation ended before it could raise the counter.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.finished import Finished
-from ordercast.core.ids import ID_BYTES, counter_of, incarnation_of, pack_u64, unpack_u64
-from ordercast.core.machine import Effect, Event, Persist, Receive, Send, Start, ViewChanged
+from ordercast.core.ids import ID_BYTES, U64_MAX, counter_of, incarnation_of, pack_u64, unpack_u64
+from ordercast.core.machine import Effect, Event, Persist, Receive, Retired, Send, Start, ViewChanged
 from ordercast.core.view import View
 from ordercast.v1.common_pb2 import Destination
 from ordercast.v1.consensus_pb2 import (
     Accept,
     Accepted,
     AcceptorRecord,
-    Bury,
+    Close,
     Closed,
     ClosedRecord,
     Prepare,
@@ -31,7 +31,9 @@ from ordercast.v1.consensus_pb2 import (
 
 RoundKey = tuple[int, int]
 
-_INSTANCE, _DONE, _BURIED = b"i", b"d", b"b"
+Records = list[tuple[bytes, bytes | None]]
+
+_INSTANCE, _DONE, _BURIED, _RETIRED = b"i", b"d", b"b", b"r"
 
 
 def round_key(round_: Round) -> RoundKey:
@@ -64,7 +66,7 @@ class Vote:
 
 
 class Acceptor:
-    handles = (Prepare, Accept, Bury)
+    handles = (Prepare, Accept, Close)
 
     def __init__(self, process: str) -> None:
         self.process = process
@@ -73,10 +75,11 @@ class Acceptor:
         self.votes: dict[int, dict[bytes, Vote]] = {}
         self.done: dict[int, Finished] = {}
         self.buried: dict[bytes, None] = {}
+        self.retired = 0
         self._on_message: dict[type, Callable[[Receive], list[Effect]]] = {
             Prepare: self._on_prepare,
             Accept: self._on_accept,
-            Bury: self._on_bury,
+            Close: self._on_close,
         }
 
     def step(self, event: Event) -> list[Effect]:
@@ -86,7 +89,12 @@ class Acceptor:
             self._recover(event.records)
         elif isinstance(event, ViewChanged):
             self.view = View(event.view)
+        elif isinstance(event, Retired):
+            return self._retire(event.below)
         return []
+
+    def oldest_open(self) -> int:
+        return min(self.votes, default=U64_MAX)
 
     def buffers(self) -> dict[str, int]:
         return {
@@ -120,7 +128,7 @@ class Acceptor:
         accept: Accept = event.message
         round_ = self._checked(event, accept.round, accept.groups)
         instance = accept.instance
-        records = self._close(incarnation_of(instance), accept)
+        records = self._close_finished(incarnation_of(instance), accept.done, accept.open)
         effects: list[Effect] = [Persist(records)] if records else []
         if self.is_closed(instance):
             effects.append(Send((event.source,), Closed(instance=instance)))
@@ -160,13 +168,18 @@ class Acceptor:
     # ------------------------------------------------------------------------------------------ forgetting
 
     def is_closed(self, instance: bytes) -> bool:
-        finished = self.done.get(incarnation_of(instance))
-        return (finished is not None and counter_of(instance) in finished) or instance in self.buried
+        incarnation = incarnation_of(instance)
+        if incarnation < self.retired or instance in self.buried:
+            return True
+        finished = self.done.get(incarnation)
+        return finished is not None and counter_of(instance) in finished
 
-    def _close(self, incarnation: int, accept: Accept) -> list[tuple[bytes, bytes | None]]:
+    def _close_finished(self, incarnation: int, done: int, open_: Collection[int]) -> Records:
         """[SCALATOM E8] At an acceptor, `done` takes effect at once."""
+        if incarnation < self.retired:
+            return []
         finished = self.done.setdefault(incarnation, Finished())
-        if not finished.merge(accept.done, accept.open):
+        if not finished.merge(done, open_):
             return []
         votes = self.votes.get(incarnation, {})
         closed = [instance for instance in votes if counter_of(instance) in finished]
@@ -174,14 +187,17 @@ class Acceptor:
             del votes[instance]
         if not votes:
             self.votes.pop(incarnation, None)
-        records: list[tuple[bytes, bytes | None]] = [(_INSTANCE + instance, None) for instance in closed]
+        records: Records = [(_INSTANCE + instance, None) for instance in closed]
         record = ClosedRecord(done=finished.done, open=finished.open).SerializeToString()
         records.append((_DONE + pack_u64(incarnation), record))
         return records
 
-    def _on_bury(self, event: Receive) -> list[Effect]:
-        records: list[tuple[bytes, bytes | None]] = []
-        for instance in event.message.instances:
+    def _on_close(self, event: Receive) -> list[Effect]:
+        close: Close = event.message
+        records: Records = []
+        for statement in close.finished:
+            records += self._close_finished(statement.incarnation, statement.done, statement.open)
+        for instance in close.instances:
             if len(instance) != ID_BYTES:
                 raise RemoteProtocolError("an instance id has 16 bytes")
             if self.is_closed(instance):
@@ -194,6 +210,20 @@ class Acceptor:
                     del self.votes[incarnation_of(instance)]
             records.append((_BURIED + instance, b""))
         return [Persist(records)] if records else []
+
+    def _retire(self, below: int) -> list[Effect]:
+        """Nothing of these incarnations is open anywhere: one number is enough to know them by."""
+        if below <= self.retired:
+            return []
+        self.retired = below
+        records: Records = [(_RETIRED, pack_u64(below))]
+        for incarnation in [i for i in self.done if i < below]:
+            del self.done[incarnation]
+            records.append((_DONE + pack_u64(incarnation), None))
+        for instance in [i for i in self.buried if incarnation_of(i) < below]:
+            del self.buried[instance]
+            records.append((_BURIED + instance, None))
+        return [Persist(records)]
 
     # ------------------------------------------------------------------------------------------- instances
 
@@ -213,5 +243,7 @@ class Acceptor:
             elif kind == _DONE:
                 record = ClosedRecord.FromString(value)
                 self.done[unpack_u64(rest)] = Finished(record.done, record.open)
-            else:
+            elif kind == _BURIED:
                 self.buried[rest] = None
+            else:
+                self.retired = unpack_u64(value)

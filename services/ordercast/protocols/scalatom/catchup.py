@@ -14,6 +14,7 @@ from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.records import Record
 from ordercast.protocols.scalatom.replica import Replica
+from ordercast.v1.common_pb2 import Span
 from ordercast.v1.sequencer_pb2 import (
     DeliveredRecord,
     DoneRecord,
@@ -38,7 +39,8 @@ class CatchUp:
     def recover(self, saved: list[tuple[bytes, bytes]]) -> None:
         """Rebuild everything from the records; what they do not say, peers will."""
         machine = self.machine
-        producers: dict[str, list[ProducerRecord]] = {}
+        producers: dict[bytes, ProducerRecord] = {}
+        spans: dict[bytes, list[Span]] = {}
         stamped: list[StampedRecord] = []
         for key, value in saved:
             kind = key[:1]
@@ -46,19 +48,27 @@ class CatchUp:
                 stamped.append(StampedRecord.FromString(value))
             elif kind == records.CLOCK:
                 machine.reserved = unpack_u64(value)
+            elif kind == records.RETIRED:
+                for replica in machine.replicas.values():
+                    replica.retired = unpack_u64(value)
             elif kind == records.POSITION:
                 record = PositionRecord.FromString(value)
                 replica = machine.replicas[key[1:].decode()]
                 replica.position, replica.offset = record.position, record.offset
                 replica.last_key = record.order_key
             elif kind == records.PRODUCER:
-                producers.setdefault(records.group_of(key), []).append(ProducerRecord.FromString(value))
+                producers[key] = ProducerRecord.FromString(value)
+            elif kind == records.SPAN:
+                spans.setdefault(records.producer_of_span(key), []).append(Span.FromString(value))
             elif kind == records.DELIVERED:
                 self._recover_delivered(machine.replicas[records.group_of(key)], value)
             elif kind == records.DONE:
                 machine.replicas[records.group_of(key)].load_done(DoneRecord.FromString(value))
-        for group, messages in producers.items():
-            machine.replicas[group].producers.load(messages)
+        for name, replica in machine.replicas.items():
+            mine = {key: head for key, head in producers.items() if records.group_of(key) == name}
+            for key, head in mine.items():
+                head.spans.extend(sorted(spans.get(key, []), key=lambda span: span.first_sequence))
+            replica.producers.load(list(mine.values()))
         self.restore_clock(stamped)
         for envelope in stamped:
             self._recover_stamped(envelope)
@@ -181,7 +191,7 @@ class CatchUp:
             position=replica.position,
             offset=replica.offset,
             order_key=replica.last_key,
-            producers=[replica.producers.message(key) for key in replica.producers.states],
+            producers=replica.producers.messages(),
             done=[replica.done_message(incarnation) for incarnation in replica.done],
             delivered=[replica.delivered_message(id_) for id_ in replica.delivered],
         )
@@ -215,13 +225,13 @@ class CatchUp:
     def _clear(self, replica: Replica) -> list[Record]:
         changes: list[Record] = [(records.delivered(replica.name, id_), None) for id_ in replica.delivered]
         changes += [(records.done(replica.name, i), None) for i in replica.done]
-        changes += [(records.producer(replica.name, *key), None) for key in replica.producers.states]
+        changes += replica.producers.clear()
         replica.delivered, replica.done = {}, {}
         return changes
 
     def _records(self, replica: Replica) -> list[Record]:
         changes = [replica.delivered_record(id_) for id_ in replica.delivered]
-        changes += [replica.producers.record(key) for key in replica.producers.states]
+        changes += replica.producers.records()
         changes += [replica.done_record(incarnation) for incarnation in replica.done]
         changes.append(replica.position_record())
         return changes

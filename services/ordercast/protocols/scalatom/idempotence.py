@@ -34,6 +34,8 @@ class ProducerTable:
         self.window = window
         #: Least recently heard of first.
         self.states: dict[SetKey, ProducerState] = {}
+        #: What the last verdicts changed on disk.
+        self._changes: list[Record] = []
 
     def __len__(self) -> int:
         return len(self.states)
@@ -48,8 +50,11 @@ class ProducerTable:
         """The verdict on a range that is delivered at sn, its new messages from this offset on."""
         key = self.key_of(range_.producer, groups)
         state = self.states.pop(key, None)
-        if state is None or sn - state.last_sn > self.distance:
+        if state is not None and sn - state.last_sn > self.distance:
             # All groups of the set compare the same two numbers, so all of them forget at the same point.
+            self._changes += self._deletions(key, state)
+            state = None
+        if state is None:
             state = ProducerState()
         self.states[key] = state
         state.last_sn = sn
@@ -63,18 +68,15 @@ class ProducerTable:
         elif range_.first_sequence > state.last_sequence + 1:
             outcome.refusal = REFUSAL_GAP
         else:
-            self._take(state, range_, order_key, offset, outcome)
+            self._take(key, range_, order_key, offset, outcome)
         outcome.epoch, outcome.last_sequence = state.epoch, state.last_sequence
+        self._changes.append((self._record_key(key), self._head(key).SerializeToString()))
         return outcome
 
     def _take(
-        self,
-        state: ProducerState,
-        range_: ProducerRange,
-        order_key: bytes,
-        offset: int,
-        outcome: RangeOutcome,
+        self, key: SetKey, range_: ProducerRange, order_key: bytes, offset: int, outcome: RangeOutcome
     ) -> None:
+        state = self.states[key]
         first, end = range_.first_sequence, range_.first_sequence + range_.count
         fresh = max(first, state.last_sequence + 1)
         for span in state.spans:
@@ -101,10 +103,16 @@ class ProducerTable:
                 duplicate=False,
             )
             outcome.spans.append(span)
-            state.spans.append(span)
-            state.last_sequence = end - 1
-            while state.last_sequence - (state.spans[0].first_sequence + state.spans[0].count) >= self.window:
-                del state.spans[0]
+            self._remember(key, state, span)
+
+    def _remember(self, key: SetKey, state: ProducerState, span: Span) -> None:
+        """The latest sequences keep their places; one record per span, so that a delivery writes little."""
+        record_key = self._record_key(key)
+        state.spans.append(span)
+        self._changes.append((records.span(record_key, span.first_sequence), span.SerializeToString()))
+        state.last_sequence = span.first_sequence + span.count - 1
+        while state.last_sequence - (state.spans[0].first_sequence + state.spans[0].count) >= self.window:
+            self._changes.append((records.span(record_key, state.spans.pop(0).first_sequence), None))
 
     def expire(self, sn: int) -> list[Record]:
         """Drop what no later envelope could find unexpired: those have a higher sn."""
@@ -113,13 +121,29 @@ class ProducerTable:
             if sn - state.last_sn <= self.distance:
                 break
             gone.append(key)
-        for key in gone:
-            del self.states[key]
-        return [(records.producer(self.group, *key), None) for key in gone]
+        return [record for key in gone for record in self._deletions(key, self.states.pop(key))]
+
+    def clear(self) -> list[Record]:
+        """Forget everything: a snapshot replaces it."""
+        gone, self.states = self.states, {}
+        return [record for key, state in gone.items() for record in self._deletions(key, state)]
+
+    def _deletions(self, key: SetKey, state: ProducerState) -> list[Record]:
+        record_key = self._record_key(key)
+        spans: list[Record] = [(records.span(record_key, span.first_sequence), None) for span in state.spans]
+        return [(record_key, None), *spans]
 
     # ------------------------------------------------------------------------------------------- durable
 
-    def message(self, key: SetKey) -> ProducerRecord:
+    def changes(self) -> list[Record]:
+        """What the verdicts since the last call changed on disk."""
+        changes, self._changes = self._changes, []
+        return changes
+
+    def _record_key(self, key: SetKey) -> bytes:
+        return records.producer(self.group, *key)
+
+    def _head(self, key: SetKey) -> ProducerRecord:
         state = self.states[key]
         return ProducerRecord(
             producer=key[0],
@@ -128,11 +152,25 @@ class ProducerTable:
             last_sequence=state.last_sequence,
             open_token=state.open_token,
             last_sn=state.last_sn,
-            spans=state.spans,
         )
 
-    def record(self, key: SetKey) -> Record:
-        return (records.producer(self.group, *key), self.message(key).SerializeToString())
+    def messages(self) -> list[ProducerRecord]:
+        """Everything, for a snapshot."""
+        result = []
+        for key, state in self.states.items():
+            head = self._head(key)
+            head.spans.extend(state.spans)
+            result.append(head)
+        return result
+
+    def records(self) -> list[Record]:
+        """Everything, as it is on disk."""
+        result: list[Record] = []
+        for key, state in self.states.items():
+            record_key = self._record_key(key)
+            result.append((record_key, self._head(key).SerializeToString()))
+            result += [(records.span(record_key, s.first_sequence), s.SerializeToString()) for s in state.spans]
+        return result
 
     def load(self, messages: list[ProducerRecord]) -> None:
         """In order of last_sn, which is the order they were heard of in."""

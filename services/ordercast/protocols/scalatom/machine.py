@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ordercast.core.errors import InvariantBroken, RemoteProtocolError
-from ordercast.core.ids import ID_BYTES, incarnation_of, order_key, pack_u64, sn_of, unpack_u64
+from ordercast.core.ids import ID_BYTES, U64_MAX, incarnation_of, order_key, pack_u64, sn_of, unpack_u64
 from ordercast.core.machine import (
     Advance,
     ChannelReset,
@@ -29,6 +29,7 @@ from ordercast.core.machine import (
     Propose,
     ReadLog,
     Receive,
+    Retired,
     Send,
     SetTimer,
     Start,
@@ -101,7 +102,7 @@ class Scalatom:
         self.held: dict[bytes, Held] = {}
         #: The incarnation each connected process is in, and incarnations that membership declared over.
         self.current: dict[str, int] = {}
-        self.ended: dict[int, None] = {}
+        self.ended: dict[str, int] = {}
         self.gossiper = Gossiper(self)
         self.repair = Repair(self)
         self.catch_up = CatchUp(self)
@@ -119,6 +120,7 @@ class Scalatom:
             TimerFired: self._on_timer,
             ChannelReset: self._on_channel_reset,
             Ended: self._on_ended,
+            Retired: self._on_retired,
             LogRead: self.catch_up.on_log_read,
             Advance: self._on_advance,
             ViewChanged: self._on_view,
@@ -170,6 +172,7 @@ class Scalatom:
         # A gateway in our own process needs no channel: its earlier lives ended with ours.
         self.incarnation = self.current[self.process] = event.incarnation
         self.saved = list(event.records)
+        self.repair.gossip_due = event.now + self.settings.gossip_s
         self.out.append(SetTimer(TICK, self.settings.tick_s))
 
     def _on_view(self, event: ViewChanged) -> None:
@@ -199,14 +202,26 @@ class Scalatom:
             if held.rec_ts is not None and held.undelivered and peer in self.view.replicas_of(held.names):
                 self.out.append(Send((peer,), self.rec_ts_message(held, ask=held.sn is None)))
         self.gossiper.tell_again(peer)
+        self.repair.close_again(peer)
 
     def _on_ended(self, event: Ended) -> None:
-        self.ended[event.incarnation] = None
+        self.ended[event.process] = event.incarnation
+
+    def _on_retired(self, event: Retired) -> None:
+        """One number instead of a row per incarnation that ever was (E8's last sentence)."""
+        for replica in self.replicas.values():
+            self.changes += replica.retire(event.below)
+        self.ended = {process: number for process, number in self.ended.items() if number >= event.below}
+        self.changes.append((records.RETIRED, pack_u64(event.below)))
+
+    def oldest_open(self) -> int:
+        ids = [*self.held, *(i for r in self.replicas.values() for i, d in r.delivered.items() if not d.buried)]
+        return min(map(incarnation_of, ids), default=U64_MAX)
 
     def is_over(self, id_: bytes, gateway: str) -> bool:
         """The envelope's gateway incarnation will not raise `done` any more."""
         incarnation = incarnation_of(id_)
-        return incarnation in self.ended or self.current.get(gateway, incarnation) != incarnation
+        return incarnation <= self.ended.get(gateway, 0) or self.current.get(gateway, incarnation) != incarnation
 
     # --------------------------------------------------------------------------- steps 1 and 2: receipt
 
@@ -220,13 +235,17 @@ class Scalatom:
         id_ = header.id
         held = self.held.get(id_)
         undelivered = [name for name in local if not self.replicas[name].has_delivered(id_)]
+        if event.source == header.gateway and incarnation_of(id_) <= self.ended.get(event.source, 0):
+            return  # from a gateway that membership has given up: others may no longer take it
         if (held is not None and held.rec_ts is not None) or not undelivered:
-            if event.source != header.gateway:
-                self.repair.answer(event.source, id_)
-            elif event.message.again:
+            if event.message.again and event.source == header.gateway:
                 self._report_again(header, local)
+            elif event.message.again:
+                self.repair.answer(event.source, id_)
             return
         self._take(envelope, names, undelivered)
+        if self.settings.relay_eagerly and event.source != self.process:
+            self.out.append(Send(self.others(names), Disseminate(envelope=envelope)))
 
     def checked_header(self, header: Header) -> tuple[str, ...]:
         """Refuse what no gateway of ours sends, before anything is stored."""
@@ -279,8 +298,6 @@ class Scalatom:
         record = StampedRecord(envelope=held.envelope, rec_ts=held.rec_ts).SerializeToString()
         self.out.append(Persist([(records.stamped(held.id), record), *self.reservation()]))
         others = self.others(held.names)
-        if self.settings.relay_eagerly and others:
-            self.out.append(Send(others, Disseminate(envelope=held.envelope)))
         if others:
             self.out.append(Send(others, self.rec_ts_message(held)))
         for name in held.undelivered:

@@ -2,8 +2,10 @@
 
     m<id>                 StampedRecord     an envelope, durable with its stamp before anybody hears of it
     c                     u64               the clock's reservation (E7)
+    r                     u64               gateway incarnations below this are over and done with
     p<group>              PositionRecord    how far the group's log is delivered
-    s<group> NUL <hash>   ProducerRecord    idempotence state of one (producer, set)
+    s<group> NUL <hash>   ProducerRecord    idempotence state of one (producer, set), without its spans
+    w<group> NUL <hash><u64>  Span          where the sequences from this one on went
     d<group> NUL <id>     DeliveredRecord   delivered or buried, and not below done
     k<group> NUL <u64>    DoneRecord        what is finished, by gateway incarnation
 
@@ -11,10 +13,12 @@ Everything but m and c is written with the delivery that changes it, in one tran
 """
 
 import hashlib
+from functools import lru_cache
 
 from ordercast.core.ids import pack_u64
 
-STAMPED, CLOCK, POSITION, PRODUCER, DELIVERED, DONE = b"m", b"c", b"p", b"s", b"d", b"k"
+STAMPED, CLOCK, POSITION, PRODUCER, SPAN, DELIVERED, DONE = b"m", b"c", b"p", b"s", b"w", b"d", b"k"
+RETIRED = b"r"
 
 Record = tuple[bytes, bytes | None]
 
@@ -30,10 +34,19 @@ def position(group: str) -> bytes:
     return POSITION + group.encode()
 
 
+@lru_cache(maxsize=4096)
 def producer(group: str, producer_id: bytes, groups: tuple[str, ...]) -> bytes:
     # Destination sets may be long and keys may not.
     digest = hashlib.blake2b("\0".join(groups).encode() + b"\0\0" + producer_id, digest_size=16).digest()
     return PRODUCER + group.encode() + b"\0" + digest
+
+
+def span(producer_key: bytes, first_sequence: int) -> bytes:
+    return SPAN + producer_key[1:] + pack_u64(first_sequence)
+
+
+def producer_of_span(key: bytes) -> bytes:
+    return PRODUCER + key[1:-8]
 
 
 def delivered(group: str, id_: bytes) -> bytes:

@@ -13,7 +13,7 @@ from ordercast.core.machine import Observe, Receive, Send
 from ordercast.core.quorums import has_majority
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.replica import Delivered, Replica
-from ordercast.v1.consensus_pb2 import Bury, Decide
+from ordercast.v1.consensus_pb2 import Close, ClosedRecord, Decide
 from ordercast.v1.sequencer_pb2 import Disseminate, Have, HaveAsk, Pull
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Repair:
         silent = [process for process in self.relay_targets(held) if process not in held.owners]
         if held.envelope is not None:
             if silent:
-                machine.out.append(Send(silent, Disseminate(envelope=held.envelope)))
+                machine.out.append(Send(silent, Disseminate(envelope=held.envelope, again=True)))
         elif silent:
             machine.out.append(Send(silent, machine.rec_ts_message(held, ask=True)))
         if held.sn is None:
@@ -199,4 +199,19 @@ class Repair:
                 return
         machine.changes.append(replica.bury(id_))
         machine.release_forgotten(replica)
-        machine.then.append(Send(machine.view.acceptors_of(names), Bury(instances=[id_])))
+        machine.then.append(Send(machine.view.acceptors_of(names), Close(instances=[id_])))
+
+    def close_again(self, peer: str) -> None:
+        """An acceptor that was away may have missed that instances are finished, and would keep them for ever."""
+        machine = self.machine
+        assert machine.view is not None
+        close = Close()
+        for replica in machine.replicas.values():
+            if peer not in replica.group.acceptors:
+                continue
+            for incarnation, finished in replica.done.items():
+                record = ClosedRecord(done=finished.done, open=finished.open, incarnation=incarnation)
+                close.finished.append(record)
+            close.instances.extend(id_ for id_, delivered in replica.delivered.items() if delivered.buried)
+        if close.finished or close.instances:
+            machine.then.append(Send((peer,), close))

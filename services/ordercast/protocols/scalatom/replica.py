@@ -14,7 +14,7 @@ from ordercast.core.quorums import majority
 from ordercast.core.view import Group
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.history import OwnHistory, Peer
-from ordercast.protocols.scalatom.idempotence import ProducerTable, SetKey
+from ordercast.protocols.scalatom.idempotence import ProducerTable
 from ordercast.protocols.scalatom.records import Record
 from ordercast.protocols.scalatom.settings import Settings
 from ordercast.v1.common_pb2 import Destination, Envelope, Header, RangeOutcome
@@ -56,6 +56,8 @@ class Replica:
         self.producers = ProducerTable(group.name, settings.idempotence_distance, settings.idempotence_window)
         self.done: dict[int, Finished] = {}
         self.delivered: dict[bytes, Delivered] = {}
+        #: Gateway incarnations below this are over and done with.
+        self.retired = 0
         #: Just forgotten; the process drops what none of its replicas needs.
         self.forgotten: list[bytes] = []
         #: A merged subscription waits for this sn.
@@ -67,7 +69,7 @@ class Replica:
 
     def has_delivered(self, id_: bytes) -> bool:
         """[E8] Below done means in our own delivered prefix, as done takes effect at its carrier's delivery."""
-        if id_ in self.delivered:
+        if id_ in self.delivered or incarnation_of(id_) < self.retired:
             return True
         finished = self.done.get(incarnation_of(id_))
         return finished is not None and counter_of(id_) in finished
@@ -169,11 +171,8 @@ class Replica:
         self._forget_open(id_)
         groups = tuple(destination.group for destination in header.destinations)
         entry = LogEntry(order_key=key, envelope=envelope, first_offset=self.offset)
-        changes: list[Record] = []
-        for outcome, key_ in self.judge(header, groups, key):
-            entry.outcomes.append(outcome)
-            changes.append(self.producers.record(key_))
-        changes += self.producers.expire(sn_of(key))
+        entry.outcomes.extend(self.judge(header, groups, key))
+        changes = self.producers.changes() + self.producers.expire(sn_of(key))
         delivered = Delivered(key, self.position, rec_ts, list(header.destinations), header.gateway)
         self.delivered[id_] = delivered
         changes.append(self.delivered_record(id_))
@@ -183,13 +182,13 @@ class Replica:
         changes += self.finish(header)
         return entry, changes
 
-    def judge(self, header: Header, groups: tuple[str, ...], key: bytes) -> list[tuple[RangeOutcome, SetKey]]:
+    def judge(self, header: Header, groups: tuple[str, ...], key: bytes) -> list[RangeOutcome]:
         """One outcome per range; the offset moves on by what is new."""
         judged = []
         for range_ in header.ranges:
             outcome = self.producers.judge(range_, groups, sn_of(key), key, self.offset)
             self.offset += sum(span.count for span in outcome.spans if not span.duplicate)
-            judged.append((outcome, self.producers.key_of(range_.producer, groups)))
+            judged.append(outcome)
         return judged
 
     def _forget_open(self, id_: bytes) -> None:
@@ -211,7 +210,8 @@ class Replica:
         if not finished.merge(carrier.done, carrier.open):
             return []
         changes: list[Record] = [self.done_record(incarnation)]
-        for id_ in [i for i in self.delivered if incarnation_of(i) == incarnation and counter_of(i) in finished]:
+        mine = carrier.id[:8]
+        for id_ in [i for i in self.delivered if i[:8] == mine and counter_of(i) in finished]:
             self._forget(id_, self.delivered.pop(id_))
             changes.append((records.delivered(self.name, id_), None))
         return changes
@@ -224,6 +224,17 @@ class Replica:
         delivered.rec_ts = None
         delivered.durable = {}
         return self.delivered_record(id_)
+
+    def retire(self, below: int) -> list[Record]:
+        self.retired = max(self.retired, below)
+        changes: list[Record] = []
+        for incarnation in [i for i in self.done if i < below]:
+            del self.done[incarnation]
+            changes.append((records.done(self.name, incarnation), None))
+        for id_ in [i for i, d in self.delivered.items() if d.buried and incarnation_of(i) < below]:
+            del self.delivered[id_]
+            changes.append((records.delivered(self.name, id_), None))
+        return changes
 
     def _forget(self, id_: bytes, delivered: Delivered) -> None:
         self.forgotten.append(id_)

@@ -4,6 +4,8 @@
 nothing is left in any buffer but what is bounded by a setting.
 """
 
+from typing import Any
+
 from ordercast.sim.checkers.logs import LogChecker
 from ordercast.sim.checkers.order import name_of
 from ordercast.sim.checkers.violation import Violation
@@ -64,6 +66,21 @@ EMPTY = {
     "proposer": ("attempts",),
     "gateway": ("waiting", "unanswered", "open"),
 }
+
+
+def check_retired(world: World, below: int) -> None:
+    """Once nothing of the old gateway incarnations is open, nothing is kept of them at all."""
+    live = [p.incarnation for p in world.processes.values() if p.up and "gateway" in p.factories]
+    if below < min(live):
+        raise Violation("bounded", f"gateway incarnation {below} is over, but something of it is still open")
+    for process in world.processes.values():
+        for role, slot in process.slots.items():
+            machine: Any = slot.machine
+            rows = machine.done if role == "acceptor" else {}
+            if role == "scalatom":
+                rows = {i: None for replica in machine.replicas.values() for i in replica.done}
+            if any(incarnation < below for incarnation in rows):
+                raise Violation("bounded", f"{process.name}/{role} keeps rows of retired incarnations")
 
 
 def check_bounded(world: World, open_max: int, gateways: int) -> None:

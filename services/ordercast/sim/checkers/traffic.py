@@ -32,7 +32,7 @@ ABOUT: dict[str, Callable[[Any], Sequence[bytes]]] = {
     "accepted": lambda m: (m.instance,),
     "rejected": lambda m: (m.instance,),
     "closed": lambda m: (m.instance,),
-    "bury": lambda m: m.instances,
+    "close": lambda m: m.instances,
     "decide": lambda m: (m.instance,),
 }
 #: The group a packet speaks for, where it names one.
@@ -68,7 +68,7 @@ class TrafficChecker:
 
     def on_send(self, source: str, to: Sequence[str], message: Any, size: int) -> None:
         kind = FIELD_OF[type(message)]
-        others = sum(1 for process in to if process != source)
+        others = len(to) - (source in to)
         self.by_kind[kind] = self.by_kind.get(kind, 0) + others
         self.bytes += size * others
         about = ABOUT.get(kind)

@@ -205,9 +205,7 @@ def _other_coordinator(self: Gateway, opened: Open) -> Disseminate:
 def _by_envelope(
     self: ProducerTable, range_: Any, groups: tuple[str, ...], sn: int, order_key: bytes, offset: int
 ) -> RangeOutcome:
-    state = self.states.setdefault((range_.producer, groups), _new_state())
-    state.last_sequence = max(state.last_sequence, range_.first_sequence + range_.count - 1)
-    outcome = RangeOutcome(epoch=range_.epoch, last_sequence=state.last_sequence)
+    outcome = RangeOutcome(epoch=range_.epoch, last_sequence=range_.first_sequence + range_.count - 1)
     if range_.count:
         outcome.spans.append(
             Span(
@@ -215,12 +213,6 @@ def _by_envelope(
             )
         )
     return outcome
-
-
-def _new_state() -> Any:
-    from ordercast.protocols.scalatom.idempotence import ProducerState
-
-    return ProducerState()
 
 
 @mutant("one-high-water-mark-over-all-sets", "rule 11", (ProducerTable, "key_of"))

@@ -1,0 +1,1 @@
+"""The papers' published figures, put beside what our machines do in the papers' settings."""

@@ -1,0 +1,142 @@
+"""[SCALATOM 5.2, Table 2] Communication steps, messages and message sizes, without failures.
+
+The paper's setting: one group of d processes that are also the acceptors, the sender among them, and the decision
+relayed. Its reliable multicast relays every message eagerly; ours relays on silence. Both are run. What goes to
+and from the client, and the reports that make a receipt, are ours and not the paper's: they are not counted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ordercast.core.machine import Deliver
+from ordercast.protocols.scalatom.settings import Settings
+from ordercast.sim.packets import FIELD_OF
+from ordercast.sim.stage import Stage
+
+DELAY_S = 0.001
+#: Message kinds of the protocol proper.
+COUNTED = ("disseminate", "rec_ts", "prepare", "promise", "accept", "accepted", "decide", "gossip")
+
+
+@dataclass(slots=True)
+class Row:
+    what: str
+    published: float | str
+    measured: float | str
+
+
+@dataclass(slots=True)
+class Count:
+    """What one multicast cost."""
+
+    messages: dict[str, int] = field(default_factory=dict)
+    #: Gossip that had to be sent for its own sake: the coordinator's rides on its decision.
+    lone_gossip: int = 0
+    bytes_max: int = 0
+    bytes_all: int = 0
+    steps: int = 0
+
+    @property
+    def without_gossip(self) -> int:
+        return sum(count for kind, count in self.messages.items() if kind != "gossip")
+
+
+class Observer:
+    """Counts what a stage sends, and when envelopes are submitted and delivered."""
+
+    def __init__(self, stage: Stage, coordinator: str) -> None:
+        self.stage = stage
+        self.coordinator = coordinator
+        self.count = Count()
+        self.submitted: dict[bytes, float] = {}
+        self.delivered: dict[bytes, float] = {}
+        world = stage.world
+        self._on_send, self._on_deliver = world.on_send, world.on_deliver
+        world.on_send, world.on_deliver = self.on_send, self.on_deliver
+
+    def on_send(self, source: str, to: Sequence[str], message: Any, size: int) -> None:
+        self._on_send(source, to, message, size)
+        kind = FIELD_OF[type(message)]
+        if kind == "disseminate":
+            self.submitted.setdefault(message.envelope.header.id, self.stage.world.now)
+        if kind not in COUNTED:
+            return
+        count, others = self.count, sum(1 for process in to if process != source)
+        count.messages[kind] = count.messages.get(kind, 0) + others
+        if kind == "gossip" and source != self.coordinator:
+            count.lone_gossip += others
+        count.bytes_all += size * others
+        if kind != "disseminate":
+            count.bytes_max = max(count.bytes_max, size)
+
+    def on_deliver(self, process: str, effect: Deliver) -> None:
+        self._on_deliver(process, effect)
+        self.delivered[effect.entry.envelope.header.id] = self.stage.world.now
+
+    def steps(self, id_: bytes) -> int:
+        """Until the last replica has delivered."""
+        return round((self.delivered[id_] - self.submitted[id_]) / DELAY_S)
+
+
+def paper_stage(d: int, *, eager: bool, groups: int = 1, clients: int = 1) -> tuple[Stage, Observer]:
+    """One group of d, its replicas the acceptors, n01 the sender; and other groups that it is nothing to."""
+    names = tuple(f"n{i:02}" for i in range(1, d + 1))
+    members = {"a": names}
+    members |= {f"g{i}": names[:1] for i in range(1, groups)}
+    stage = Stage(
+        members,
+        acceptors=None,
+        gateways=names[:1],
+        clients=clients,
+        settings=Settings(relay_eagerly=eager, gossip_s=1e6, silence_s=1e6),
+    )
+    return stage, Observer(stage, names[-1])
+
+
+def one_multicast(d: int, *, eager: bool, groups: int = 1) -> Count:
+    stage, _ = paper_stage(d, eager=eager, groups=groups)
+    # A first message, not counted, after which everyone has been heard of.
+    stage.publish("c1", "a")
+    stage.run(0.05)
+    observer = Observer(stage, f"n{d:02}")
+    stage.publish("c1", "a")
+    stage.run(0.05)
+    stage.finish()
+    (id_,) = observer.delivered
+    observer.count.steps = observer.steps(id_)
+    return observer.count
+
+
+def steps_with_fresh_messages(d: int) -> int:
+    """A stream of messages by different senders, one per step: their stamps carry the gossip."""
+    senders = 16
+    stage, observer = paper_stage(d, eager=False, clients=senders)
+    for index in range(senders):
+        stage.publish(f"c{index + 1}", "a")
+        stage.run(DELAY_S)
+    stage.run(0.05)
+    stage.finish()
+    middle = sorted(observer.delivered)[4:-6]
+    return max(observer.steps(id_) for id_ in middle)
+
+
+def rows(ds: Sequence[int] = range(2, 13), groups: Sequence[int] = (1, 10, 100, 1000)) -> list[Row]:
+    result = [
+        Row("communication steps", 6, one_multicast(5, eager=True).steps),
+        Row("communication steps, lazy relay", 6, one_multicast(5, eager=False).steps),
+        Row("communication steps when fresh messages carry the gossip", 5, steps_with_fresh_messages(5)),
+    ]
+    counts = {(d, eager): one_multicast(d, eager=eager) for d in ds for eager in (True, False)}
+    for d in ds:
+        formula = 3 * (d - 1) ** 2 + 4 * (d - 1)
+        result.append(Row(f"messages, d = {d}, eager relay", formula, counts[d, True].without_gossip))
+        result.append(Row(f"gossip messages, d = {d}", (d - 1) ** 2, counts[d, True].lone_gossip))
+        result.append(Row(f"messages, d = {d}, lazy relay", formula, counts[d, False].without_gossip))
+    for d in ds:
+        result.append(Row(f"largest message in bytes, d = {d}", "f(d)", counts[d, False].bytes_max))
+    for number in groups:
+        count = one_multicast(3, eager=False, groups=number)
+        what = f"bytes sent for one multicast, d = 3, {number} groups in the system"
+        result.append(Row(what, "independent of it", count.bytes_all))
+    return result
