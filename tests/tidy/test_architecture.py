@@ -12,16 +12,12 @@ def test_there_is_code_to_check():
 
 def test_pure_code_does_no_io_and_has_no_clock_and_no_chance():
     sources = rules.modules()
-    errors = [
-        e for module in rules.pure_modules(sources) for e in rules.purity_errors(sources[module], module)
-    ]
+    errors = [e for module in rules.pure_modules(sources) for e in rules.purity_errors(sources[module], module)]
     assert errors == []
 
 
 def test_no_component_imports_what_lies_above_it():
-    assert [
-        e for module, source in rules.modules().items() for e in rules.layering_errors(source, module)
-    ] == []
+    assert [e for module, source in rules.modules().items() for e in rules.layering_errors(source, module)] == []
 
 
 def test_pure_code_never_takes_the_order_of_a_set():

@@ -205,7 +205,7 @@ def _other_coordinator(self: Gateway, opened: Open) -> Disseminate:
 def _by_envelope(
     self: ProducerTable, range_: Any, groups: tuple[str, ...], sn: int, order_key: bytes, offset: int
 ) -> RangeOutcome:
-    outcome = RangeOutcome(epoch=range_.epoch, last_sequence=range_.first_sequence + range_.count - 1)
+    outcome = RangeOutcome(epoch=range_.epoch, last_sequence=max(0, range_.first_sequence + range_.count - 1))
     if range_.count:
         outcome.spans.append(
             Span(

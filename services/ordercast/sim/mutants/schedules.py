@@ -150,6 +150,29 @@ class VotesLost(Schedule):
         stage.finish()
 
 
+class RoundZeroTwice(Schedule):
+    """n3 has 101 chosen by {n4, n5} in round 0, tells n1, and restarts without memory. If round 0 is still its
+    own, it has 0, from other stamps, chosen by {n5, n6}."""
+
+    mutant = "round-0-again-after-a-restart"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "x": ("n1",)}
+
+    def play(self, stage: Stage) -> None:
+        stage.raise_clock("n1", "x", 100)
+        stage.block("n2", "n3")
+        stage.block("n3", "n2", "n6")
+        stage.publish("c1", "a")
+        stage.run(0.0062)  # n1 has just heard the decision; n3 has not delivered yet
+        stage.crash("n3")
+        stage.block("n1", "n3", "n2")
+        stage.block("n3", "n4")
+        stage.open("n3", "n2", "n6")
+        stage.open("n2", "n3")
+        stage.restart("n3")
+        stage.run(0.1)
+        stage.finish()
+
+
 class Reopened(Schedule):
     """[E8] n1 was cut off while everyone else ordered m1 at 101, finished it and closed its instance. If that can
     be reopened, n1 has m1 decided again, at 0."""
@@ -233,6 +256,7 @@ SCHEDULES: dict[str, type[Schedule]] = {
         StampLostInACrash,
         DecidedButNotKnown,
         VotesLost,
+        RoundZeroTwice,
         Reopened,
         DoneBeforeDelivery,
         ReceiptIsNotFinished,

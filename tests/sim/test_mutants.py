@@ -1,0 +1,40 @@
+"""The checkers can fail: every mutant is caught, and every schedule is harmless to the real code."""
+
+import pytest
+
+from ordercast.sim.mutants.catalogue import CATALOGUE
+from ordercast.sim.mutants.catching import catch
+from ordercast.sim.mutants.schedules import SCHEDULES
+from ordercast.sim.run import run_seed
+from ordercast.sim.stage import verdict
+
+
+@pytest.mark.parametrize("name", [mutant.name for mutant in CATALOGUE])
+def test_the_mutant_is_caught(name: str) -> None:
+    caught = catch(name)
+    assert caught.caught, f"{name} went unnoticed"
+    assert caught.property
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_the_schedule_that_catches_a_mutant_is_harmless_to_the_real_code(name: str) -> None:
+    violation, _ = verdict(SCHEDULES[name]())
+    assert violation is None
+
+
+def test_a_mutant_leaves_no_trace_behind() -> None:
+    before = run_seed(3).digest
+    with CATALOGUE[0].applied():
+        pass
+    assert run_seed(3).digest == before
+
+
+def test_a_violation_says_how_to_see_it_again(capsys: pytest.CaptureFixture[str]) -> None:
+    from ordercast.cli.sim import explain
+
+    with next(m for m in CATALOGUE if m.name == "delivery-before-a-predecessor-is-decided").applied():
+        result = run_seed(1)
+    explain(result)
+    printed = capsys.readouterr().err
+    assert "seed 1" in printed
+    assert "--seed 1 --trace" in printed
