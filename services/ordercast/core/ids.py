@@ -12,6 +12,8 @@ _PAIR = struct.Struct(">QQ")
 ID_BYTES = 16
 KEY_BYTES = 24
 U64_MAX = 2**64 - 1
+#: A clock or sequence number above this is no work of ours: it would raise everyone's without end.
+CLOCK_MAX = 2**62
 
 #: Below every real order key; what a group's log that is still empty has reached.
 KEY_MIN = b"\x00" * KEY_BYTES

@@ -72,7 +72,10 @@ class ChannelReset(Event):
 
 @dataclass(slots=True)
 class Ended(Event):
-    """Membership: this incarnation of the process, and with it every earlier one, sends nothing any more."""
+    """Membership: this incarnation of the process, and with it every earlier one, sends nothing any more.
+
+    Told again after each Start, as long as the incarnation is not retired.
+    """
 
     process: str
     incarnation: int
@@ -106,7 +109,10 @@ class Advance(Event):
 
 @dataclass(slots=True)
 class LogRead(Event):
-    """The answer to ReadLog: entries from `position` on, as many as fit; `begins` is what retention left."""
+    """The answer to ReadLog: entries from `position` on, as many as fit; `begins` is what retention left.
+
+    A machine reads what it has delivered, durable or not.
+    """
 
     group: str
     position: int

@@ -24,6 +24,8 @@ class View:
         self.groups: dict[str, Group] = {
             g.group: Group(g.group, g.configuration, tuple(g.replicas), tuple(g.acceptors)) for g in view.groups
         }
+        #: Everyone who holds a replica of some group.
+        self.hosts = frozenset(process for group in self.groups.values() for process in group.replicas)
         self._replicas: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._acceptors: dict[tuple[str, ...], tuple[str, ...]] = {}
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ordercast.core.errors import InvariantBroken, RemoteProtocolError
-from ordercast.core.ids import KEY_BYTES, counter_of, envelope_id, pack_u64, sn_of, unpack_u64
+from ordercast.core.ids import CLOCK_MAX, KEY_BYTES, counter_of, envelope_id, pack_u64, sn_of, unpack_u64
 from ordercast.core.machine import (
     ChannelReset,
     Effect,
@@ -49,7 +49,6 @@ from ordercast.v1.gateway_pb2 import (
 from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDecided, EnvelopeDelivered, EnvelopeDurable
 
 TICK = "gateway"
-_SESSION_MAX = 2**62
 
 
 @dataclass(slots=True)
@@ -58,8 +57,8 @@ class Open:
 
     envelope: Envelope
     groups: Groups
-    #: Whom to answer, one per range of the header.
-    clients: list[str]
+    #: The requests in it, one list per range of the header.
+    requests: list[list[Waiting]]
     deadline: float
     delay: float
     sent: float
@@ -79,13 +78,17 @@ class Gateway:
         self.incarnation = 0
         self.counter = 0
         self.view: View | None = None
+        #: Least recently heard of first; and those that have something waiting.
         self.producers: dict[bytes, Producer] = {}
+        self.waiting: dict[bytes, Producer] = {}
         #: By rising counter.
         self.open: dict[bytes, Open] = {}
+        self.open_by_group: dict[str, int] = {}
         #: Incarnations of the processes we are connected to, and when each was last heard of.
         self.connected: dict[str, int] = {}
         self.heard: dict[str, float] = {}
-        self.suspected: dict[str, None] = {}
+        #: Until when each silent process is believed to be down.
+        self.suspected: dict[str, float] = {}
         self.out: list[Effect] = []
         self.now = 0.0
         self._on_message: dict[type, Callable[[Receive], None]] = {
@@ -133,30 +136,35 @@ class Gateway:
             self._refuse(event.source, request, PUBLISH_STATUS_INVALID_ARGUMENT, wrong)
             return
         producer = self._producer(request.producer, event.source)
-        status, detail = self._may_enter(producer, request, groups)
+        item = Waiting(
+            event.source,
+            request.producer,
+            request.epoch,
+            groups,
+            request.first_sequence,
+            list(request.messages),
+            request.unordered,
+            request.open_token,
+            request.trace,
+            request.ByteSize(),
+        )
+        repeated = producer.requests.get(item.key)
+        if repeated is not None:
+            # It is here already, and ahead of everything that came later: only the answer goes elsewhere.
+            repeated.client = event.source
+            return
+        status, detail = self._may_enter(producer, item)
         if status != PUBLISH_STATUS_OK:
-            producer.refused = producer.refused or (groups, request.first_sequence)
+            producer.refuse(item)
             self._refuse(event.source, request, status, detail)
             return
-        producer.refused = None
+        producer.refused.pop(item.key, None)
         if request.session:
             producer.clock = max(producer.clock, unpack_u64(request.session))
-        producer.expected[groups] = request.first_sequence + len(request.messages)
-        producer.outstanding += len(request.messages)
-        producer.waiting.append(
-            Waiting(
-                event.source,
-                request.producer,
-                request.epoch,
-                groups,
-                request.first_sequence,
-                list(request.messages),
-                request.unordered,
-                request.open_token,
-                request.trace,
-                request.ByteSize(),
-            )
-        )
+        producer.requests[item.key] = item
+        producer.outstanding += item.cost
+        producer.waiting.append(item)
+        self.waiting[producer.id] = producer
 
     def _what_is_wrong(self, request: PublishRequest, groups: Groups) -> str:
         """A clear error for every bad input, before anything is stored."""
@@ -183,18 +191,16 @@ class Gateway:
             return f"a payload has more than {settings.payload_bytes_max} bytes"
         if request.ByteSize() > settings.envelope_bytes_max + 1024:
             return f"a request has more than {settings.envelope_bytes_max} bytes"
-        if request.session and (len(request.session) != 8 or unpack_u64(request.session) > _SESSION_MAX):
+        if request.session and (len(request.session) != 8 or unpack_u64(request.session) > CLOCK_MAX):
             return "not a session token"
         return ""
 
-    def _may_enter(self, producer: Producer, request: PublishRequest, groups: Groups) -> tuple[PublishStatus, str]:
-        if producer.refused is not None and producer.refused != (groups, request.first_sequence):
-            return PUBLISH_STATUS_SEQUENCE_GAP, "repeat the refused request first"
-        if request.messages and request.first_sequence > producer.expected.get(groups, request.first_sequence):
-            return PUBLISH_STATUS_SEQUENCE_GAP, f"expected sequence {producer.expected[groups]}"
-        if producer.outstanding + len(request.messages) > self.settings.producer_messages_max:
+    def _may_enter(self, producer: Producer, item: Waiting) -> tuple[PublishStatus, str]:
+        if producer.is_behind_refused(item):
+            return PUBLISH_STATUS_SEQUENCE_GAP, "an earlier request was refused: repeat that first"
+        if producer.outstanding + item.cost > self.settings.producer_messages_max:
             return PUBLISH_STATUS_RESOURCE_EXHAUSTED, "out of credits"
-        lacking = [group for group in groups if self._lacks_quorum(group)]
+        lacking = [group for group in item.groups if self._lacks_quorum(group)]
         if lacking:
             return PUBLISH_STATUS_UNAVAILABLE, f"group {lacking[0]!r} has no quorum"
         return PUBLISH_STATUS_OK, ""
@@ -203,7 +209,11 @@ class Gateway:
         """What is disseminated cannot be withdrawn, and holds up its other groups: better refuse it."""
         assert self.view is not None
         replicas = self.view.groups[group].replicas
-        return sum(1 for process in replicas if process not in self.suspected) < majority(len(replicas))
+        return sum(1 for process in replicas if not self._is_suspected(process)) < majority(len(replicas))
+
+    def _is_suspected(self, process: str) -> bool:
+        """For a while: then something is sent to it again, which is how one finds out."""
+        return self.now < self.suspected.get(process, -1.0)
 
     def _refuse(self, client: str, request: PublishRequest, status: PublishStatus, detail: str) -> None:
         reply = PublishReply(
@@ -219,28 +229,37 @@ class Gateway:
         self.out.append(Send((client,), reply))
 
     def _producer(self, id_: bytes, client: str) -> Producer:
-        producer = self.producers.get(id_)
-        if producer is None:
-            producer = self.producers[id_] = Producer(id_, client)
+        producer = self.producers.pop(id_, None) or Producer(id_, client)
         producer.client = client
+        self.producers[id_] = producer
+        if len(self.producers) > self.settings.producers_idle_max:
+            oldest = next(iter(self.producers.values()))
+            if oldest.is_idle and oldest is not producer:
+                del self.producers[oldest.id]
         return producer
 
     # ---------------------------------------------------------------------------------------- envelopes
 
     def _fill_envelopes(self) -> None:
         """[E6] By destination set, from all producers; what arrives meanwhile fills the next envelope."""
-        while len(self.open) < self.settings.envelopes_open_max:
+        while self.waiting and len(self.open) < self.settings.envelopes_open_max:
             filled: dict[Groups, list[Waiting]] = {}
-            for producer in self.producers.values():
-                if producer.waiting:
-                    for item in producer.ready():
-                        filled.setdefault(item.groups, []).append(item)
+            for producer in self.waiting.values():
+                for item in producer.ready():
+                    filled.setdefault(item.groups, []).append(item)
             sent = False
             for groups, items in filled.items():
-                if len(self.open) < self.settings.envelopes_open_max:
+                if self._has_room(groups):
                     sent = self._submit(groups, self._as_fit(items)) or sent
             if not sent:
                 return
+
+    def _has_room(self, groups: Groups) -> bool:
+        """No group takes more than half of what may be open: one without a quorum must not stop the others."""
+        if len(self.open) >= self.settings.envelopes_open_max:
+            return False
+        share = max(1, self.settings.envelopes_open_max // 2)
+        return all(self.open_by_group.get(group, 0) < share for group in groups)
 
     def _as_fit(self, items: list[Waiting]) -> list[Waiting]:
         """From the front, so that no producer's message overtakes; what does not fit comes next."""
@@ -266,10 +285,12 @@ class Gateway:
         for item in items:
             producer = self.producers[item.producer]
             producer.waiting.remove(item)
+            if not producer.waiting:
+                del self.waiting[producer.id]
             ordered = not item.unordered or producer.undecided.get(id_, (groups, False))[1]
             producer.undecided[id_] = (groups, ordered)
             clock = max(clock, producer.clock)
-        ranges, clients = self._ranges(items)
+        ranges, requests = self._ranges(items)
         header = Header(
             id=id_,
             destinations=self.view.destinations(groups),
@@ -284,16 +305,18 @@ class Gateway:
         body = Batch(messages=[message for item in items for message in item.messages]).SerializeToString()
         envelope = Envelope(header=header, body=body)
         delay = self.settings.resend_s
-        self.open[id_] = Open(envelope, groups, clients, self.now + delay, delay, self.now)
+        self.open[id_] = Open(envelope, groups, requests, self.now + delay, delay, self.now)
+        for group in groups:
+            self.open_by_group[group] = self.open_by_group.get(group, 0) + 1
         self.out.append(Send(self.view.replicas_of(groups), Disseminate(envelope=envelope)))
         if self.observe:
             self.out.append(Observe("submit", id_, ",".join(groups)))
         return True
 
-    def _ranges(self, items: list[Waiting]) -> tuple[list[ProducerRange], list[str]]:
+    def _ranges(self, items: list[Waiting]) -> tuple[list[ProducerRange], list[list[Waiting]]]:
         """Requests that follow on each other become one range."""
         ranges: list[ProducerRange] = []
-        clients: list[str] = []
+        requests: list[list[Waiting]] = []
         for item in items:
             last = ranges[-1] if ranges else None
             if (
@@ -302,9 +325,10 @@ class Gateway:
                 and not last.open_token
                 and (last.producer, last.epoch) == (item.producer, item.epoch)
                 and last.first_sequence + last.count == item.first_sequence
-                and clients[-1] == item.client
+                and requests[-1][-1].client == item.client
             ):
                 last.count += len(item.messages)
+                requests[-1].append(item)
                 continue
             ranges.append(
                 ProducerRange(
@@ -315,13 +339,14 @@ class Gateway:
                     open_token=item.open_token,
                 )
             )
-            clients.append(item.client)
-        return ranges, clients
+            requests.append([item])
+        return ranges, requests
 
     def _choose_coordinator(self, groups: Groups) -> Incarnation | None:
         """A replica that is believed to be up, of as many of the groups as possible."""
         assert self.view is not None
-        up = [p for p in self.view.replicas_of(groups) if p in self.connected and p not in self.suspected]
+        known = [process for process in self.view.replicas_of(groups) if process in self.connected]
+        up = [process for process in known if not self._is_suspected(process)] or known
         if not up:
             return None
         members = [self.view.groups[group].replicas for group in groups]
@@ -358,7 +383,7 @@ class Gateway:
         opened = self._opened(event)
         if opened is None:
             return
-        if delivered.group not in opened.groups or len(delivered.outcomes) != len(opened.clients):
+        if delivered.group not in opened.groups or len(delivered.outcomes) != len(opened.requests):
             raise RemoteProtocolError("not a delivery of this envelope")
         self._is_decided(opened, delivered.order_key)
         opened.delivered.setdefault(delivered.group, delivered)
@@ -370,7 +395,11 @@ class Gateway:
         """Rule 12: one replica of each destination group has delivered."""
         opened.answered = True
         for index, range_ in enumerate(opened.envelope.header.ranges):
-            self.producers[range_.producer].outstanding -= range_.count
+            producer = self.producers[range_.producer]
+            client = opened.requests[index][-1].client
+            for item in opened.requests[index]:
+                producer.outstanding -= item.cost
+                del producer.requests[item.key]
             first = opened.delivered[opened.groups[0]].outcomes[index]
             reply = PublishReply(
                 producer=range_.producer,
@@ -379,19 +408,19 @@ class Gateway:
                 count=range_.count,
                 epoch=first.epoch,
                 last_sequence=first.last_sequence,
-                session=pack_u64(self.producers[range_.producer].clock),
+                session=pack_u64(producer.clock),
                 credits=self.settings.producer_messages_max,
                 open_token=range_.open_token,
             )
             if first.refusal != REFUSAL_UNSPECIFIED:
                 fenced = first.refusal == REFUSAL_FENCED
                 reply.status = PUBLISH_STATUS_FENCED if fenced else PUBLISH_STATUS_SEQUENCE_GAP
-                self.out.append(Send((opened.clients[index],), reply))
+                self.out.append(Send((client,), reply))
                 continue
             reply.status = PUBLISH_STATUS_OK
             if range_.open_token:
                 reply.order_key = opened.delivered[opened.groups[0]].order_key
-                self.out.append(Send((opened.clients[index],), reply))
+                self.out.append(Send((client,), reply))
             for group in opened.groups:
                 if len(opened.delivered[group].outcomes[index].spans) != len(first.spans):
                     raise InvariantBroken(f"{group} and {opened.groups[0]} disagree about what is a duplicate")
@@ -403,7 +432,7 @@ class Gateway:
                 for group in opened.groups:
                     there = opened.delivered[group].outcomes[index].spans[number]
                     receipt.offsets.add(group=group, first_offset=there.first_offset)
-                self.out.append(Send((opened.clients[index],), receipt))
+                self.out.append(Send((client,), receipt))
 
     def _on_durable(self, event: Receive) -> None:
         opened = self._opened(event)
@@ -414,6 +443,8 @@ class Gateway:
     def _finish(self, opened: Open) -> None:
         if opened.answered and self.is_finished(opened):
             del self.open[opened.envelope.header.id]
+            for group in opened.groups:
+                self.open_by_group[group] -= 1
 
     def is_finished(self, opened: Open) -> bool:
         """[E8] Durable at a majority of each group. A receipt comes earlier, and finishes nothing."""
@@ -433,7 +464,7 @@ class Gateway:
             silent = [process for process in self.view.replicas_of(opened.groups) if self._owes(opened, process)]
             for process in silent:
                 if self.heard.get(process, -1.0) < opened.sent:
-                    self.suspected[process] = None
+                    self.suspected[process] = self.now + self.settings.suspicion_s
             if silent:
                 self.out.append(Send(silent, self.resend(opened)))
 
@@ -451,12 +482,17 @@ class Gateway:
 
     def _on_channel_reset(self, event: ChannelReset) -> None:
         peer = event.peer
+        if self.view is None or peer not in self.view.hosts:
+            self._on_new_stream(peer)
+            return
         self.connected[peer] = event.incarnation
         self.heard[peer] = self.now
         self.suspected.pop(peer, None)
-        for producer in self.producers.values():
-            if producer.client == peer:
-                # A new stream of requests: it starts with what has no receipt yet.
-                producer.expected, producer.refused = {}, None
         again = [opened for opened in self.open.values() if self._owes(opened, peer)]
         self.out += [Send((peer,), self.resend(opened)) for opened in again]
+
+    def _on_new_stream(self, client: str) -> None:
+        """A client connected: its requests start with what has no receipt yet."""
+        for producer in self.producers.values():
+            if producer.client == client:
+                producer.refused.clear()

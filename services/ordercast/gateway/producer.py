@@ -12,6 +12,9 @@ from ordercast.v1.common_pb2 import Message
 
 Groups = tuple[str, ...]
 
+#: Refusals that are remembered one by one. With more, everything new is refused until they come again.
+REFUSED_MAX = 256
+
 #: Claims a group for messages that have to stay behind.
 _HELD_BACK: Groups = ()
 
@@ -31,6 +34,16 @@ class Waiting:
     trace: bytes
     size: int
 
+    @property
+    def key(self) -> tuple[Groups, int, int, bytes]:
+        """What a client that repeats it sends again."""
+        return (self.groups, self.first_sequence, len(self.messages), self.open_token)
+
+    @property
+    def cost(self) -> int:
+        """In credits. Opening carries no message, but takes an answer too."""
+        return max(len(self.messages), 1)
+
 
 @dataclass(slots=True)
 class Producer:
@@ -41,12 +54,35 @@ class Producer:
     waiting: list[Waiting] = field(default_factory=list)
     #: Envelopes of ours that are not decided: their groups, and whether order matters across sets.
     undecided: dict[bytes, tuple[Groups, bool]] = field(default_factory=dict)
-    #: The next sequence of each set in this stream of requests.
-    expected: dict[Groups, int] = field(default_factory=dict)
-    #: After a refusal, everything else is refused until that request comes again: order.
-    refused: tuple[Groups, int] | None = None
+    #: Everything that has no answer yet, waiting or in an envelope.
+    requests: dict[tuple[Groups, int, int, bytes], Waiting] = field(default_factory=dict)
+    #: Requests that were refused and did not come again, in the order they came.
+    refused: dict[tuple[Groups, int, int, bytes], Waiting] = field(default_factory=dict)
     #: Messages without a receipt.
     outstanding: int = 0
+
+    def is_behind_refused(self, item: Waiting) -> bool:
+        """After a refusal, what may not overtake it is refused as well, until it comes again."""
+        if item.open_token:
+            return False
+        for earlier in self.refused.values():
+            if earlier.key == item.key:
+                return False
+            if earlier.groups == item.groups and earlier.first_sequence < item.first_sequence:
+                return True
+            shares = any(group in earlier.groups for group in item.groups)
+            if shares and not (earlier.unordered or item.unordered):
+                return True
+        return len(self.refused) >= REFUSED_MAX
+
+    def refuse(self, item: Waiting) -> None:
+        if not item.open_token and len(self.refused) < REFUSED_MAX:
+            self.refused.setdefault(item.key, item)
+
+    @property
+    def is_idle(self) -> bool:
+        """All it sent has its receipt, and with it the token that says what it has seen."""
+        return not (self.waiting or self.undecided or self.outstanding)
 
     def ready(self) -> list[Waiting]:
         """What may leave now, in order.

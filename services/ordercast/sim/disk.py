@@ -7,6 +7,7 @@ bytes is there, and whoever reads the disk again must tell by its checksum that 
 
 import pickle
 import zlib
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +21,10 @@ class Transaction:
     #: (group, position, entry), or (group, position, None) where a snapshot replaced the log before it.
     log: list[tuple[str, int, LogEntry | None]] = field(default_factory=list)
     callbacks: list[Callable[[], None]] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.records or self.log or self.callbacks)
 
     def encode(self) -> bytes:
         log = [(group, position, e and e.SerializeToString()) for group, position, e in self.log]
@@ -36,12 +41,25 @@ class Log:
     def ends(self) -> int:
         return self.begins + len(self.entries)
 
+    def write(self, position: int, entry: LogEntry | None) -> None:
+        if entry is None:
+            self.begins, self.entries = position, []
+        else:
+            assert position == self.ends, f"entry {position} behind {self.ends}"
+            self.entries.append(entry)
+
+    def truncate(self, position: int) -> None:
+        if self.begins < position <= self.ends:
+            del self.entries[: position - self.begins]
+            self.begins = position
+
 
 class Disk:
     def __init__(self) -> None:
         self.records: dict[str, dict[bytes, bytes]] = {}
         self.logs: dict[str, Log] = {}
         self.open = Transaction(1)
+        self.sealed: deque[Transaction] = deque()
         self.writing: Transaction | None = None
         #: Told what became durable in the logs: it counts as delivered, even if nobody lived to see it.
         self.on_apply: Callable[[list[tuple[str, int, LogEntry | None]]], None] = lambda log: None
@@ -57,12 +75,21 @@ class Disk:
         self.open.log.extend(log)
         return self.open
 
+    def seal(self) -> None:
+        """What was added so far is one transaction, and what comes is another."""
+        if not self.open.is_empty:
+            self.sealed.append(self.open)
+            self.open = Transaction(self.open.number + 1)
+
     def begin(self) -> bool:
         """Start writing what piled up; false if the disk is busy or there is nothing to write."""
-        if self.writing is not None or not (self.open.records or self.open.log or self.open.callbacks):
+        if self.writing is not None:
             return False
-        self.writing = self.open
-        self.open = Transaction(self.writing.number + 1)
+        if not self.sealed:
+            self.seal()
+        if not self.sealed:
+            return False
+        self.writing = self.sealed.popleft()
         return True
 
     def synced(self) -> Transaction:
@@ -81,12 +108,7 @@ class Disk:
                 records[key] = value
         self.on_apply(transaction.log)
         for group, position, entry in transaction.log:
-            log = self.logs.setdefault(group, Log())
-            if entry is None:
-                log.begins, log.entries = position, []
-            else:
-                assert position == log.ends, f"{group}: entry {position} behind {log.ends}"
-                log.entries.append(entry)
+            self.logs.setdefault(group, Log()).write(position, entry)
 
     def crash(self, torn: float | None) -> None:
         """Lose what was not synced. `torn` is the part of the transaction being written that got through."""
@@ -97,11 +119,10 @@ class Disk:
             if len(data) > 4 and zlib.crc32(data[4:]).to_bytes(4, "big") == data[:4]:
                 self._apply(writing)
         self.writing = None
+        self.sealed.clear()
         self.open = Transaction(number + 1)
 
     def truncate(self, group: str, position: int) -> None:
         """Retention: drop the log before the position."""
-        log = self.logs.get(group)
-        if log is not None and log.begins < position <= log.ends:
-            del log.entries[: position - log.begins]
-            log.begins = position
+        if group in self.logs:
+            self.logs[group].truncate(position)

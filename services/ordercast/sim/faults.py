@@ -198,6 +198,7 @@ class Faults:
         world.after(0.3, self._ended, name, process.incarnation)
 
     def _ended(self, name: str, incarnation: int) -> None:
+        self.world.ended[name] = incarnation
         for process in self.world.processes.values():
             if process.up:
                 process.tell_all(Ended(*process.clock(), name, incarnation))

@@ -11,6 +11,7 @@ from ordercast.core.machine import (
     ChannelReset,
     Deliver,
     Effect,
+    Ended,
     Event,
     Hand,
     LogRead,
@@ -69,6 +70,8 @@ class Process:
         #: Crash at this commit: "before" it is durable, "torn" in the middle, or "after", unheard.
         self.crash_at_commit: tuple[int, str] | None = None
         self.durable = 0
+        #: The logs as machines have written them, durable or not.
+        self.written: dict[str, Log] = {}
         self._outbox: dict[str, list[bytes]] = {}
         self._local: deque[tuple[str, Event]] = deque()
         self._busy = False
@@ -87,12 +90,15 @@ class Process:
         self.peers, self._outbox = {}, {}
         self._local.clear()
         self.durable = self.disk.open.number - 1
+        self.written = {g: Log(log.begins, list(log.entries)) for g, log in self.disk.logs.items()}
         begins = {group: log.begins for group, log in self.disk.logs.items()}
         for role in self.slots:
             records = list(self.disk.records.get(role, {}).items())
             self._enqueue(role, Start(*self.clock(), self.incarnation, records, begins))
             if world.view is not None:
                 self._enqueue(role, ViewChanged(*self.clock(), world.view))
+            for name, incarnation in world.ended.items():
+                self._enqueue(role, Ended(*self.clock(), name, incarnation))
         self._work()
         for other in world.processes.values():
             if other is not self and other.up:
@@ -219,9 +225,9 @@ class Process:
                 self._persist(role, slot, effect)  # type: ignore[arg-type]
                 continue
             if kind is Deliver and effect.final:  # type: ignore[attr-defined]
-                slot.log.append((effect.group, effect.position, effect.entry))  # type: ignore[attr-defined]
+                self._log(slot, effect.group, effect.position, effect.entry)  # type: ignore[attr-defined]
             elif kind is ResetLog:
-                slot.log.append((effect.group, effect.position, None))  # type: ignore[attr-defined]
+                self._log(slot, effect.group, effect.position, None)  # type: ignore[attr-defined]
             if slot.barrier > self.durable:
                 slot.backlog.append((slot.barrier, effect))
             elif kind is Send:
@@ -229,7 +235,19 @@ class Process:
             else:
                 self._do(role, slot, effect)
 
+    def _log(self, slot: Slot, group: str, position: int, entry: LogEntry | None) -> None:
+        slot.log.append((group, position, entry))
+        self.written.setdefault(group, Log()).write(position, entry)
+
+    def truncate(self, group: str, position: int) -> None:
+        """Retention, of what is durable."""
+        self.disk.truncate(group, position)
+        self.written[group].truncate(position)
+
     def _persist(self, role: str, slot: Slot, effect: Persist) -> None:
+        if self.world.disk_random.random() < 0.1:
+            # No driver has to commit two Persists together: what belongs together must be in one.
+            self.disk.seal()
         transaction = self.disk.add(role, effect.records, slot.log)
         slot.log = []
         if effect.barrier:
@@ -290,7 +308,7 @@ class Process:
             self.world.network.send(self.name, to, packets.frame(self.world.domain, waiting))
 
     def _read_log(self, role: str, effect: ReadLog) -> None:
-        log = self.disk.logs.get(effect.group) or Log()
+        log = self.written.get(effect.group) or Log()
         first = max(effect.position - log.begins, 0)
         entries = log.entries[first : first + effect.count_max] if effect.position >= log.begins else []
         event = LogRead(*self.clock(), effect.group, effect.position, entries, log.begins, effect.tag)

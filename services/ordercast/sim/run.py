@@ -47,6 +47,8 @@ class Cluster:
         world.view = scenario.view
         #: Processes that will never come back.
         self.gone: dict[str, None] = {}
+        #: How far retention has gone, by group: what is beyond that must be on every disk in the end.
+        self.floors: dict[str, int] = {}
         self.board = Board()
         self.logs = LogChecker(self.board, {g.group: tuple(g.replicas) for g in scenario.view.groups})
         self.traffic = TrafficChecker(scenario.view)
@@ -127,8 +129,9 @@ class Cluster:
             if process.up:
                 for group, replica in self.machine(name, "scalatom").replicas.items():
                     if group in process.disk.logs:
-                        floor = min(replica.retained_from(), process.disk.logs[group].ends)
-                        process.disk.truncate(group, floor - keep)
+                        floor = min(replica.retained_from(), process.disk.logs[group].ends) - keep
+                        process.truncate(group, floor)
+                        self.floors[group] = max(self.floors.get(group, 0), floor)
 
     def retire(self) -> int:
         """What membership does when it has heard from everyone: see core.machine.Retired."""
@@ -159,6 +162,7 @@ class Cluster:
 
     def check_end(self) -> None:
         groups = self.logs.groups
+        ending.check_bodies(self.world, self.logs, self.floors)
         ending.check_all_or_nothing(self.logs)
         ending.check_receipts(self.logs, self.board)
         order.check_fifo(groups, self.board)

@@ -37,7 +37,8 @@ class World:
         self.tracing = tracing
         self.trace: list[str] = []
         self.lives: dict[int, str] = {}
-        self.ended: list[int] = []
+        #: What membership says is over: process -> its last incarnation.
+        self.ended: dict[str, int] = {}
         self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._tickets = 0
         self._digest = hashlib.blake2b(digest_size=16)

@@ -122,22 +122,22 @@ class LogChunk(_message.Message):
     def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., position: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[LogEntry, _Mapping]]] = ..., head: _Optional[int] = ...) -> None: ...
 
 class ProducerRecord(_message.Message):
-    __slots__ = ("producer", "groups", "epoch", "last_sequence", "open_token", "last_sn", "spans")
+    __slots__ = ("producer", "groups", "epoch", "last_sequence", "open_tokens", "last_sn", "spans")
     PRODUCER_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     LAST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
-    OPEN_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    OPEN_TOKENS_FIELD_NUMBER: _ClassVar[int]
     LAST_SN_FIELD_NUMBER: _ClassVar[int]
     SPANS_FIELD_NUMBER: _ClassVar[int]
     producer: bytes
     groups: _containers.RepeatedScalarFieldContainer[str]
     epoch: int
     last_sequence: int
-    open_token: bytes
+    open_tokens: _containers.RepeatedScalarFieldContainer[bytes]
     last_sn: int
     spans: _containers.RepeatedCompositeFieldContainer[_common_pb2.Span]
-    def __init__(self, producer: _Optional[bytes] = ..., groups: _Optional[_Iterable[str]] = ..., epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ..., open_token: _Optional[bytes] = ..., last_sn: _Optional[int] = ..., spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ...) -> None: ...
+    def __init__(self, producer: _Optional[bytes] = ..., groups: _Optional[_Iterable[str]] = ..., epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ..., open_tokens: _Optional[_Iterable[bytes]] = ..., last_sn: _Optional[int] = ..., spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ...) -> None: ...
 
 class DoneRecord(_message.Message):
     __slots__ = ("incarnation", "done", "open")
@@ -168,7 +168,7 @@ class DeliveredRecord(_message.Message):
     def __init__(self, id: _Optional[bytes] = ..., order_key: _Optional[bytes] = ..., rec_ts: _Optional[int] = ..., destinations: _Optional[_Iterable[_Union[_common_pb2.Destination, _Mapping]]] = ..., buried: _Optional[bool] = ..., gateway: _Optional[str] = ..., position: _Optional[int] = ...) -> None: ...
 
 class Snapshot(_message.Message):
-    __slots__ = ("group", "configuration", "position", "offset", "order_key", "producers", "done", "delivered")
+    __slots__ = ("group", "configuration", "position", "offset", "order_key", "producers", "done", "delivered", "retired", "entries")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
@@ -177,6 +177,8 @@ class Snapshot(_message.Message):
     PRODUCERS_FIELD_NUMBER: _ClassVar[int]
     DONE_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_FIELD_NUMBER: _ClassVar[int]
+    RETIRED_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
     group: str
     configuration: int
     position: int
@@ -185,7 +187,9 @@ class Snapshot(_message.Message):
     producers: _containers.RepeatedCompositeFieldContainer[ProducerRecord]
     done: _containers.RepeatedCompositeFieldContainer[DoneRecord]
     delivered: _containers.RepeatedCompositeFieldContainer[DeliveredRecord]
-    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., position: _Optional[int] = ..., offset: _Optional[int] = ..., order_key: _Optional[bytes] = ..., producers: _Optional[_Iterable[_Union[ProducerRecord, _Mapping]]] = ..., done: _Optional[_Iterable[_Union[DoneRecord, _Mapping]]] = ..., delivered: _Optional[_Iterable[_Union[DeliveredRecord, _Mapping]]] = ...) -> None: ...
+    retired: int
+    entries: _containers.RepeatedCompositeFieldContainer[LogEntry]
+    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., position: _Optional[int] = ..., offset: _Optional[int] = ..., order_key: _Optional[bytes] = ..., producers: _Optional[_Iterable[_Union[ProducerRecord, _Mapping]]] = ..., done: _Optional[_Iterable[_Union[DoneRecord, _Mapping]]] = ..., delivered: _Optional[_Iterable[_Union[DeliveredRecord, _Mapping]]] = ..., retired: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[LogEntry, _Mapping]]] = ...) -> None: ...
 
 class StampedRecord(_message.Message):
     __slots__ = ("envelope", "rec_ts")

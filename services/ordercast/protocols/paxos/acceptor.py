@@ -12,7 +12,7 @@ from typing import Any
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.finished import Finished
-from ordercast.core.ids import ID_BYTES, U64_MAX, counter_of, incarnation_of, pack_u64, unpack_u64
+from ordercast.core.ids import ID_BYTES, counter_of, incarnation_of, pack_u64, unpack_u64
 from ordercast.core.machine import Effect, Event, Persist, Receive, Retired, Send, Start, ViewChanged
 from ordercast.core.view import View
 from ordercast.v1.common_pb2 import Destination
@@ -92,9 +92,6 @@ class Acceptor:
         elif isinstance(event, Retired):
             return self._retire(event.below)
         return []
-
-    def oldest_open(self) -> int:
-        return min(self.votes, default=U64_MAX)
 
     def buffers(self) -> dict[str, int]:
         return {
@@ -212,11 +209,17 @@ class Acceptor:
         return [Persist(records)] if records else []
 
     def _retire(self, below: int) -> list[Effect]:
-        """Nothing of these incarnations is open anywhere: one number is enough to know them by."""
+        """Nothing of these incarnations is open at any replica: one number is enough to know them by.
+
+        A vote may be left, where nobody told us that its instance is finished, or where the only holder of the
+        envelope is gone. No replica holds the envelope, so nobody will ever ask for the vote.
+        """
         if below <= self.retired:
             return []
         self.retired = below
         records: Records = [(_RETIRED, pack_u64(below))]
+        for incarnation in [i for i in self.votes if i < below]:
+            records += [(_INSTANCE + instance, None) for instance in self.votes.pop(incarnation)]
         for incarnation in [i for i in self.done if i < below]:
             del self.done[incarnation]
             records.append((_DONE + pack_u64(incarnation), None))

@@ -41,6 +41,8 @@ class ProposerSettings:
     #: How long to wait for answers before asking again; doubled up to the maximum.
     retry_s: float = 0.2
     retry_s_max: float = 2.0
+    #: How long to stay away after losing to a higher round, at most: above any round trip, or duels never end.
+    backoff_s_max: float = 30.0
 
 
 class Phase(Enum):
@@ -62,6 +64,7 @@ class Attempt:
     value: bytes | None
     deadline: float
     delay: float
+    backoff: float
     number_max: int = 0
     promises: dict[str, tuple[RoundKey, bytes] | None] = field(default_factory=dict)
     votes: dict[str, None] = field(default_factory=dict)
@@ -128,8 +131,9 @@ class Proposer:
                 if attempt.phase is Phase.WANTS_VALUE and attempt.value is not None:
                     return self._send_accepts(attempt, proposal.now)
             return []
+        retry_s = self.settings.retry_s
         attempt = Attempt(
-            proposal, (0, self.incarnation), Phase.ACCEPT, proposal.value, proposal.now, self.settings.retry_s
+            proposal, (0, self.incarnation), Phase.ACCEPT, proposal.value, proposal.now, retry_s, retry_s
         )
         self.attempts[proposal.instance] = attempt
         if proposal.value is not None and self.owns_round_zero(proposal):
@@ -194,9 +198,11 @@ class Proposer:
         attempt.number_max = max(attempt.number_max, promised[0])
         if promised > attempt.round and attempt.phase is not Phase.BACKOFF:
             attempt.phase = Phase.BACKOFF
-            # Ranks differ, so of two proposers that keep outbidding each other one is soon alone.
+            # Ranks differ and the wait doubles, so of two proposers that keep outbidding each other one is
+            # soon alone for longer than a round takes, however slow the network is.
             rank = attempt.proposal.learners.index(self.process)
-            attempt.deadline = event.now + self.settings.retry_s * (1 + rank)
+            attempt.deadline = event.now + attempt.backoff * (1 + rank)
+            attempt.backoff = min(attempt.backoff * 2, self.settings.backoff_s_max)
         return []
 
     def _on_closed(self, attempt: Attempt, event: Receive) -> list[Effect]:

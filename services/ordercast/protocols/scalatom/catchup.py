@@ -5,11 +5,12 @@ lacks. [E8] It never counts an envelope as delivered because somebody calls it c
 log says what came before it.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ordercast.core.errors import RemoteProtocolError
-from ordercast.core.ids import KEY_BYTES, unpack_u64
-from ordercast.core.machine import LogRead, Persist, ReadLog, Receive, ResetLog, Send
+from ordercast.core.ids import CLOCK_MAX, KEY_BYTES, KEY_MIN, sn_of, unpack_u64
+from ordercast.core.machine import Deliver, LogRead, Persist, ReadLog, Receive, ResetLog, Send
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.records import Record
@@ -20,6 +21,7 @@ from ordercast.v1.sequencer_pb2 import (
     DoneRecord,
     FetchLog,
     LogChunk,
+    LogEntry,
     PositionRecord,
     ProducerRecord,
     Snapshot,
@@ -116,8 +118,9 @@ class CatchUp:
         if replica.position == replica.position_at_tick:
             ahead = [name for name, peer in replica.peers.items() if peer.position > replica.position]
             if ahead:
-                best = max(ahead, key=lambda name: (replica.peers[name].position, name))
-                self.fetch(replica, best)
+                # In turn: one of them may be dead and never answer.
+                replica.fetches += 1
+                self.fetch(replica, ahead[replica.fetches % len(ahead)])
             else:
                 self._ask_those_who_forgot(replica)
         replica.position_at_tick = replica.position
@@ -148,10 +151,14 @@ class CatchUp:
         if event.tag.startswith(records.REPORT):
             id_ = bytes.fromhex(event.tag.removeprefix(records.REPORT))
             machine.on_report_read(event.group, id_, event.entries)
+        elif event.tag.startswith(records.SNAPSHOT):
+            snapshot = self.snapshot(replica)
+            snapshot.entries.extend(event.entries)
+            machine.out.append(Send((event.tag.removeprefix(records.SNAPSHOT),), snapshot))
         elif event.position < event.begins:
-            # Read first, sent with what the disk has: a snapshot may be ahead of our own log on disk, but
-            # every envelope in it is decided, so no other outcome is possible.
-            machine.out.append(Send((event.tag,), self.snapshot(replica)))
+            # The state, and all that is left of the log: whoever takes the state counts as having the bodies.
+            count = replica.position - event.begins
+            machine.out.append(ReadLog(replica.name, event.begins, count, tag=records.SNAPSHOT + event.tag))
         elif event.entries:
             chunk = LogChunk(
                 group=replica.name,
@@ -167,19 +174,27 @@ class CatchUp:
         machine = self.machine
         replica, peer = machine.gossiper.checked(chunk.group, chunk.configuration, event.source)
         peer.position = max(peer.position, chunk.head)
+        self._check_entries(replica, chunk.entries)
         news = False
         for index, entry in enumerate(chunk.entries):
-            if chunk.position + index != replica.position:
-                continue
-            names = machine.checked_header(entry.envelope.header)
-            if replica.name not in names or len(entry.order_key) != KEY_BYTES:
-                raise RemoteProtocolError("not an entry of this group's log")
-            machine.deliver(replica, entry.order_key, entry.envelope)
-            news = True
+            if chunk.position + index == replica.position:
+                machine.deliver(replica, entry.order_key, entry.envelope)
+                news = True
         machine.raise_clock(unpack_u64(replica.last_key[:8]) + 1)
         machine.touched[replica.name] = None
         if news and replica.position < chunk.head:
             self.fetch(replica, event.source)
+
+    def _check_entries(self, replica: Replica, entries: Sequence[LogEntry]) -> None:
+        last = KEY_MIN
+        for entry in entries:
+            names = self.machine.checked_header(entry.envelope.header)
+            key = entry.order_key
+            if replica.name not in names or len(key) != KEY_BYTES or key[8:] != entry.envelope.header.id:
+                raise RemoteProtocolError("not an entry of this group's log")
+            if key <= last or sn_of(key) > CLOCK_MAX:
+                raise RemoteProtocolError("a log that is out of order")
+            last = key
 
     # ------------------------------------------------------------------------------------------- snapshots
 
@@ -194,17 +209,20 @@ class CatchUp:
             producers=replica.producers.messages(),
             done=[replica.done_message(incarnation) for incarnation in replica.done],
             delivered=[replica.delivered_message(id_) for id_ in replica.delivered],
+            retired=replica.retired,
         )
 
     def on_snapshot(self, event: Receive) -> None:
         snapshot: Snapshot = event.message
         machine = self.machine
         replica, _ = machine.gossiper.checked(snapshot.group, snapshot.configuration, event.source)
-        if len(snapshot.order_key) != KEY_BYTES:
+        if len(snapshot.order_key) != KEY_BYTES or sn_of(snapshot.order_key) > CLOCK_MAX:
             raise RemoteProtocolError("not an order key")
+        self._check_entries(replica, snapshot.entries)
         if snapshot.position <= replica.position:
             return
         changes = self._clear(replica)
+        machine.retire(snapshot.retired)
         replica.position, replica.offset = snapshot.position, snapshot.offset
         replica.last_key = snapshot.order_key
         replica.producers.load(list(snapshot.producers))
@@ -217,7 +235,10 @@ class CatchUp:
         machine.raise_clock(unpack_u64(replica.last_key[:8]) + 1)
         changes += self._records(replica)
         self._settle_delivered(replica)
-        machine.out.append(ResetLog(replica.name, replica.position))
+        begins = replica.position - len(snapshot.entries)
+        machine.out.append(ResetLog(replica.name, begins))
+        for index, entry in enumerate(snapshot.entries):
+            machine.out.append(Deliver(replica.name, begins + index, entry))
         machine.out.append(Persist(changes + machine.changes))
         machine.changes = []
         machine.touched[replica.name] = None

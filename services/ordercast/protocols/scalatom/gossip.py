@@ -9,6 +9,7 @@ everyone who counts it as a predecessor would wait for ever).
 from typing import TYPE_CHECKING
 
 from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.ids import CLOCK_MAX, ID_BYTES, KEY_BYTES, sn_of
 from ordercast.core.machine import Receive, Send
 from ordercast.protocols.scalatom.history import Peer
 from ordercast.protocols.scalatom.replica import Replica
@@ -39,7 +40,7 @@ class Gossiper:
             clock=statement.clock,
             forgotten=statement.forgotten,
             position=replica.position,
-            advance=max(replica.advance_to, 0),
+            advance=replica.advance_to + 1,
         )
         for rec_ts, id_ in statement.entries:
             gossip.entries.add(id=id_, rec_ts=rec_ts)
@@ -83,10 +84,7 @@ class Gossiper:
     def on_gossip(self, event: Receive) -> None:
         gossip: Gossip = event.message
         replica, peer = self.checked(gossip.group, gossip.configuration, event.source)
-        if gossip.clock < gossip.base or any(
-            not gossip.base <= entry.rec_ts < gossip.clock for entry in gossip.entries
-        ):
-            raise RemoteProtocolError("a statement about other entries than it names")
+        self._check(gossip)
         machine = self.machine
         peer.position = max(peer.position, gossip.position)
         if not self.continues(peer, gossip):
@@ -101,9 +99,19 @@ class Gossiper:
         peer.forgotten = max(peer.forgotten, gossip.forgotten)
         machine.touched[replica.name] = None
         if gossip.advance:
-            machine.raise_clock(gossip.advance + 1)
-            peer.wants = max(peer.wants, gossip.advance)
+            machine.raise_clock(gossip.advance)
+            peer.wants = max(peer.wants, gossip.advance - 1)
             self.tell_freed(replica, event.source)
+
+    def _check(self, gossip: Gossip) -> None:
+        if gossip.clock < gossip.base or any(
+            not gossip.base <= entry.rec_ts < gossip.clock or len(entry.id) != ID_BYTES for entry in gossip.entries
+        ):
+            raise RemoteProtocolError("a statement about other entries than it names")
+        if max(gossip.clock, gossip.advance) > CLOCK_MAX:
+            raise RemoteProtocolError("a clock that would raise everyone's without end")
+        if len(gossip.forgotten) != KEY_BYTES or sn_of(gossip.forgotten) > CLOCK_MAX:
+            raise RemoteProtocolError("not an order key")
 
     def continues(self, peer: Peer, gossip: Gossip) -> bool:
         """A statement says nothing about what is below its base: we must know that already."""

@@ -14,12 +14,15 @@ from ordercast.v1.sequencer_pb2 import ProducerRecord
 
 SetKey = tuple[bytes, tuple[str, ...]]
 
+OPEN_TOKENS_MAX = 8
+
 
 @dataclass(slots=True)
 class ProducerState:
     epoch: int = 0
     last_sequence: int = 0
-    open_token: bytes = b""
+    #: The latest, newest last: a late copy of an older request must not raise the epoch again.
+    open_tokens: list[bytes] = field(default_factory=list)
     last_sn: int = 0
     #: Where the latest sequences went, oldest first.
     spans: list[Span] = field(default_factory=list)
@@ -60,9 +63,9 @@ class ProducerTable:
         state.last_sn = sn
         outcome = RangeOutcome()
         if range_.open_token:
-            if range_.open_token != state.open_token:
+            if range_.open_token not in state.open_tokens:
                 state.epoch += 1
-                state.open_token = range_.open_token
+                state.open_tokens = [*state.open_tokens, range_.open_token][-OPEN_TOKENS_MAX:]
         elif range_.epoch != state.epoch:
             outcome.refusal = REFUSAL_FENCED
         elif range_.first_sequence > state.last_sequence + 1:
@@ -150,7 +153,7 @@ class ProducerTable:
             groups=key[1],
             epoch=state.epoch,
             last_sequence=state.last_sequence,
-            open_token=state.open_token,
+            open_tokens=state.open_tokens,
             last_sn=state.last_sn,
         )
 
@@ -176,7 +179,7 @@ class ProducerTable:
         """In order of last_sn, which is the order they were heard of in."""
         self.states = {
             (m.producer, tuple(m.groups)): ProducerState(
-                m.epoch, m.last_sequence, m.open_token, m.last_sn, list(m.spans)
+                m.epoch, m.last_sequence, list(m.open_tokens), m.last_sn, list(m.spans)
             )
             for m in sorted(messages, key=lambda m: (m.last_sn, m.producer, tuple(m.groups)))
         }

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ordercast.core.errors import InvariantBroken, RemoteProtocolError
-from ordercast.core.ids import ID_BYTES, U64_MAX, incarnation_of, order_key, pack_u64, sn_of, unpack_u64
+from ordercast.core.ids import CLOCK_MAX, ID_BYTES, U64_MAX, incarnation_of, order_key, pack_u64, sn_of, unpack_u64
 from ordercast.core.machine import (
     Advance,
     ChannelReset,
@@ -69,8 +69,6 @@ from ordercast.v1.sequencer_pb2 import (
 
 TICK = "tick"
 PROPOSER = "proposer"
-#: A session clock above this is no clock of ours: it would raise everyone's without end.
-SESSION_MAX = 2**62
 
 
 class Scalatom:
@@ -187,6 +185,7 @@ class Scalatom:
         if self.saved:
             self.catch_up.recover(self.saved)
             self.saved = []
+            self.repair.close_again(self.process)  # the acceptor here was away as long as we were
 
     def _on_timer(self, event: TimerFired) -> None:
         self.out.append(SetTimer(TICK, self.settings.tick_s))
@@ -209,10 +208,14 @@ class Scalatom:
 
     def _on_retired(self, event: Retired) -> None:
         """One number instead of a row per incarnation that ever was (E8's last sentence)."""
+        self.retire(event.below)
+
+    def retire(self, below: int) -> None:
         for replica in self.replicas.values():
-            self.changes += replica.retire(event.below)
-        self.ended = {process: number for process, number in self.ended.items() if number >= event.below}
-        self.changes.append((records.RETIRED, pack_u64(event.below)))
+            self.changes += replica.retire(below)
+            below = max(below, replica.retired)
+        self.ended = {process: number for process, number in self.ended.items() if number >= below}
+        self.changes.append((records.RETIRED, pack_u64(below)))
 
     def oldest_open(self) -> int:
         ids = [*self.held, *(i for r in self.replicas.values() for i, d in r.delivered.items() if not d.buried)]
@@ -221,7 +224,7 @@ class Scalatom:
     def is_over(self, id_: bytes, gateway: str) -> bool:
         """The envelope's gateway incarnation will not raise `done` any more."""
         incarnation = incarnation_of(id_)
-        return incarnation <= self.ended.get(gateway, 0) or self.current.get(gateway, incarnation) != incarnation
+        return incarnation <= self.ended.get(gateway, 0) or incarnation < self.current.get(gateway, 0)
 
     # --------------------------------------------------------------------------- steps 1 and 2: receipt
 
@@ -255,7 +258,7 @@ class Scalatom:
         names = self.view.checked_names(header.destinations)
         if not header.ranges:
             raise RemoteProtocolError("an envelope without producers")
-        if header.session and (len(header.session) != 8 or unpack_u64(header.session) > SESSION_MAX):
+        if header.session and (len(header.session) != 8 or unpack_u64(header.session) > CLOCK_MAX):
             raise RemoteProtocolError("not a session clock")
         if header.coordinator.process not in self.view.replicas_of(names):
             raise RemoteProtocolError("the coordinator is no replica of a destination")
@@ -316,7 +319,8 @@ class Scalatom:
             self.clock = clock
             reservation = self.reservation()
             if reservation:
-                self.out.append(Persist(reservation))
+                # Before everything else in this step: between a delivery and its own Persist it would tear them.
+                self.out.insert(0, Persist(reservation))
 
     def rec_ts_message(self, held: Held, *, ask: bool = False) -> RecTs:
         assert held.rec_ts is not None and self.view is not None
@@ -340,6 +344,8 @@ class Scalatom:
     def _on_rec_ts(self, event: Receive) -> None:
         rec_ts: RecTs = event.message
         id_, source = rec_ts.id, event.source
+        if len(id_) != ID_BYTES or rec_ts.rec_ts > CLOCK_MAX:
+            raise RemoteProtocolError("not a stamp")
         self._check_replica(source, rec_ts.groups)
         held = self.held.get(id_)
         if held is None:
@@ -421,7 +427,7 @@ class Scalatom:
 
     def _on_decide(self, event: Receive) -> None:
         instance, value = event.message.instance, event.message.value
-        if len(instance) != ID_BYTES or len(value) != 8:
+        if len(instance) != ID_BYTES or len(value) != 8 or unpack_u64(value) > CLOCK_MAX:
             raise RemoteProtocolError("not a decision")
         held = self._decide(instance, value)
         if held is None:
@@ -579,7 +585,7 @@ class Scalatom:
         if replica is None:
             raise RemoteProtocolError(f"no replica of {event.group!r} here")
         sn = sn_of(event.key)
-        if sn > SESSION_MAX:
+        if sn > CLOCK_MAX:
             raise RemoteProtocolError("not an order key")
         replica.advance_to = max(replica.advance_to, sn)
         self.raise_clock(sn + 1)

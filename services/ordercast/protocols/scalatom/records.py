@@ -24,6 +24,8 @@ Record = tuple[bytes, bytes | None]
 
 #: Marks the ReadLog whose answer is a report to a gateway; the rest of the tag is the envelope's id.
 REPORT = "report "
+#: The same for a snapshot; the rest is who wants it.
+SNAPSHOT = "snapshot "
 
 
 def stamped(id_: bytes) -> bytes:

@@ -8,7 +8,7 @@ they hold, pull what they only heard of, repeat their stamps, and take over a co
 from typing import TYPE_CHECKING
 
 from ordercast.core.errors import RemoteProtocolError
-from ordercast.core.ids import ID_BYTES, pack_u64
+from ordercast.core.ids import ID_BYTES, incarnation_of, pack_u64
 from ordercast.core.machine import Observe, Receive, Send
 from ordercast.core.quorums import has_majority
 from ordercast.protocols.scalatom.held import Held
@@ -178,8 +178,10 @@ class Repair:
         """[E8] Its gateway incarnation is over and will not say that it is finished: find out ourselves."""
         machine = self.machine
         for id_, delivered in list(replica.delivered.items()):
-            if delivered.buried or not machine.is_over(id_, delivered.gateway):
+            if delivered.buried or machine.now < delivered.ask_at or not machine.is_over(id_, delivered.gateway):
                 continue
+            delivered.ask_at = machine.now + delivered.ask_delay
+            delivered.ask_delay = min(delivered.ask_delay * 2, machine.settings.silence_s_max)
             for name, other in machine.replicas.items():
                 if other.has_delivered(id_):
                     delivered.durable.setdefault(name, {})[machine.process] = None
@@ -199,7 +201,13 @@ class Repair:
                 return
         machine.changes.append(replica.bury(id_))
         machine.release_forgotten(replica)
-        machine.then.append(Send(machine.view.acceptors_of(names), Close(instances=[id_])))
+        close = Close(instances=[id_])
+        finished = replica.done.get(incarnation_of(id_))
+        if finished is not None:
+            # The last statement of its incarnation may have travelled with an Accept that some acceptor missed.
+            record = ClosedRecord(done=finished.done, open=finished.open, incarnation=incarnation_of(id_))
+            close.finished.append(record)
+        machine.then.append(Send(machine.view.acceptors_of(names), close))
 
     def close_again(self, peer: str) -> None:
         """An acceptor that was away may have missed that instances are finished, and would keep them for ever."""

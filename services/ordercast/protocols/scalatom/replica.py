@@ -33,6 +33,8 @@ class Delivered:
     buried: bool = False
     #: Who is known to have it durably, by group: counted only when its incarnation is over.
     durable: dict[str, dict[str, None]] = field(default_factory=dict)
+    ask_at: float = 0.0
+    ask_delay: float = 0.1
 
 
 class Replica:
@@ -64,6 +66,7 @@ class Replica:
         self.advance_to = -1
         #: For the tick: has anything moved since?
         self.position_at_tick = 0
+        self.fetches = 0
 
     # --------------------------------------------------------------------------- what may come before
 

@@ -16,8 +16,9 @@ class Settings:
     gossip_s: float = 1.0
     #: The clock is reserved this far ahead, so that few receipts persist it (E7).
     clock_reserved: int = 1000
-    #: Idempotence state expires after this distance in the order. All replicas must agree on it.
-    idempotence_distance: int = 1_000_000
+    #: Idempotence state expires after this distance in sequence numbers. All replicas must agree on it. Numbers
+    #: rise by about two per envelope of the busiest group, and jump ahead where a clock was raised: keep it large.
+    idempotence_distance: int = 1_000_000_000
     #: How many sequences per (producer, set) keep their offsets for repeated receipts.
     idempotence_window: int = 1024
     #: Entries of the log in one catch-up chunk.

@@ -27,6 +27,23 @@ def check_receipts(logs: LogChecker, board: Board) -> None:
                 )
 
 
+def check_bodies(world: World, logs: LogChecker, floors: dict[str, int]) -> None:
+    """What retention has not dropped is on every live replica's disk, body and all."""
+    for name, log in logs.groups.items():
+        for replica in log.replicas:
+            process = world.processes[replica]
+            if not process.up or name not in process.disk.logs:
+                continue
+            kept = process.disk.logs[name]
+            if kept.begins > floors.get(name, 0):
+                raise Violation(
+                    "durability", f"{replica} lost {name} up to {kept.begins}, kept from {floors.get(name, 0)}"
+                )
+            for position in range(kept.begins, kept.ends):
+                if kept.entries[position - kept.begins].envelope != log.entries[position].envelope:
+                    raise Violation("durability", f"{replica} has another envelope at {name}:{position}")
+
+
 def check_all_or_nothing(logs: LogChecker) -> None:
     """Delivered in one destination group means delivered in each."""
     for name, log in logs.groups.items():

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Violation(Exception):  # noqa: N818 (it is a finding; raising it only ends the run early)
-    #: The property's name: agreement, integrity, order, fifo, causality, exactly-once, receipt, termination,
-    #: participants, size, bounded, watermark, refused, invariant.
+    #: The property's name: agreement, integrity, order, fifo, causality, exactly-once, receipt, durability,
+    #: termination, participants, size, bounded, watermark, refused, invariant.
     property: str
     explanation: str
 
