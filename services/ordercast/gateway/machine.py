@@ -89,6 +89,7 @@ class Gateway:
         self.heard: dict[str, float] = {}
         #: Until when each silent process is believed to be down.
         self.suspected: dict[str, float] = {}
+        self._is_ticking = False
         self.out: list[Effect] = []
         self.now = 0.0
         self._on_message: dict[type, Callable[[Receive], None]] = {
@@ -104,7 +105,7 @@ class Gateway:
             case Receive():
                 self._on_message[type(event.message)](event)
             case TimerFired():
-                self.out.append(SetTimer(TICK, self.settings.tick_s))
+                self._is_ticking = False
                 self._on_tick()
             case ChannelReset():
                 self._on_channel_reset(event)
@@ -113,10 +114,12 @@ class Gateway:
             case Start():
                 # A replica in our own process needs no channel.
                 self.incarnation = self.connected[self.process] = event.incarnation
-                self.out.append(SetTimer(TICK, self.settings.tick_s))
             case _:
                 pass
         self._fill_envelopes()
+        if (self.open or self.waiting) and not self._is_ticking:
+            self._is_ticking = True
+            self.out.append(SetTimer(TICK, self.settings.tick_s))
         return self.out
 
     def buffers(self) -> dict[str, int]:

@@ -4,15 +4,35 @@ from typing import Any
 
 from ordercast.v1.frame_pb2 import Frame, Packet, Section
 
-#: Message class -> name of its field in the Packet's oneof.
+#: Message class -> name of its field in the Packet's oneof, and that field's tag on the wire.
 FIELD_OF: dict[type, str] = {}
+_TAG_OF: dict[type, bytes] = {}
+
+
+def _varint(number: int) -> bytes:
+    parts = bytearray()
+    while number > 0x7F:
+        parts.append(number & 0x7F | 0x80)
+        number >>= 7
+    parts.append(number)
+    return bytes(parts)
+
+
 for _field in Packet.DESCRIPTOR.oneofs_by_name["body"].fields:
-    FIELD_OF[type(getattr(Packet(), _field.name))] = _field.name
+    _class = type(getattr(Packet(), _field.name))
+    FIELD_OF[_class] = _field.name
+    _TAG_OF[_class] = _varint(_field.number << 3 | 2)
+
+#: Most lengths are short.
+_LENGTHS = [_varint(length) for length in range(4096)]
+_SCRATCH = Frame(sections=(Section(),))
 
 
 def encode(message: Any) -> bytes:
-    data: bytes = Packet(**{FIELD_OF[type(message)]: message}).SerializeToString()
-    return data
+    """A Packet with this message: tag, length, content. The same bytes, without copying it into a Packet first."""
+    data: bytes = message.SerializeToString()
+    length = len(data)
+    return _TAG_OF[type(message)] + (_LENGTHS[length] if length < 4096 else _varint(length)) + data
 
 
 def decode(data: bytes) -> Any:
@@ -22,7 +42,10 @@ def decode(data: bytes) -> Any:
 
 
 def frame(domain: str, packets: list[bytes]) -> bytes:
-    data: bytes = Frame(sections=(Section(domain=domain, packets=packets),)).SerializeToString()
+    section = _SCRATCH.sections[0]
+    section.domain = domain
+    section.packets[:] = packets
+    data: bytes = _SCRATCH.SerializeToString()
     return data
 
 

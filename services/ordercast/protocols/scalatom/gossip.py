@@ -87,6 +87,8 @@ class Gossiper:
         self._check(gossip)
         machine = self.machine
         peer.position = max(peer.position, gossip.position)
+        if peer.position > replica.position:
+            machine.wake()
         if not self.continues(peer, gossip):
             ask = GossipAsk(group=replica.name, configuration=gossip.configuration, base=peer.clock)
             machine.out.append(Send((event.source,), ask))

@@ -101,6 +101,7 @@ class Scalatom:
         #: The incarnation each connected process is in, and incarnations that membership declared over.
         self.current: dict[str, int] = {}
         self.ended: dict[str, int] = {}
+        self.is_asleep = False
         self.gossiper = Gossiper(self)
         self.repair = Repair(self)
         self.catch_up = CatchUp(self)
@@ -188,12 +189,22 @@ class Scalatom:
             self.repair.close_again(self.process)  # the acceptor here was away as long as we were
 
     def _on_timer(self, event: TimerFired) -> None:
-        self.out.append(SetTimer(TICK, self.settings.tick_s))
         self.repair.on_tick()
+        self.is_asleep = not self.repair.is_busy()
+        tick_s = self.settings.tick_s
+        wait_s = max(self.repair.gossip_due - self.now, tick_s) if self.is_asleep else tick_s
+        self.out.append(SetTimer(TICK, wait_s))
+
+    def wake(self) -> None:
+        """There may be something to look after: do not sleep until the next gossip is due."""
+        if self.is_asleep:
+            self.is_asleep = False
+            self.out.append(SetTimer(TICK, self.settings.tick_s))
 
     def _on_channel_reset(self, event: ChannelReset) -> None:
         """[E5] What was in flight may be lost: say it again."""
         peer = event.peer
+        self.wake()
         self.current[peer] = event.incarnation
         if self.view is None:
             return
@@ -204,6 +215,7 @@ class Scalatom:
         self.repair.close_again(peer)
 
     def _on_ended(self, event: Ended) -> None:
+        self.wake()
         self.ended[event.process] = event.incarnation
 
     def _on_retired(self, event: Retired) -> None:
@@ -335,6 +347,7 @@ class Scalatom:
         """Known by id at least; if the envelope does not follow by itself, repair pulls it."""
         held = self.held.get(id_)
         if held is None:
+            self.wake()
             held = Held(id_, deadline=self.now + self.settings.silence_s, delay=self.settings.silence_s)
             self.held[id_] = held
         return held

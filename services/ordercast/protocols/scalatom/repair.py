@@ -48,6 +48,24 @@ class Repair:
             if machine.observe:
                 self._observe_blocked(replica)
 
+    def is_busy(self) -> bool:
+        """Whether the next tick has more to do than gossip."""
+        machine = self.machine
+        assert machine.view is not None
+        for held in machine.held.values():
+            if held.undelivered or held.rec_ts is None:
+                return True
+            if len(held.owners) < len(machine.view.replicas_of(held.names)):
+                return True
+        for replica in machine.replicas.values():
+            if any(
+                p.position > replica.position or not replica.reached(p.forgotten) for p in replica.peers.values()
+            ):
+                return True
+            if any(not d.buried and machine.is_over(id_, d.gateway) for id_, d in replica.delivered.items()):
+                return True
+        return False
+
     def _look_after(self, held: Held) -> None:
         machine = self.machine
         if held.rec_ts is None:
