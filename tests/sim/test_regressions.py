@@ -1,7 +1,9 @@
-"""Bugs that simulation found, told again as stories."""
+"""Bugs that simulation and attacks found, told again as stories."""
 
+from ordercast.core.ids import last_key_of
 from ordercast.sim.checkers.ending import check_retired
-from ordercast.sim.stage import Stage
+from ordercast.sim.stage import ACCEPTORS, Stage
+from ordercast.v1.common_pb2 import Batch
 
 
 def test_an_envelope_known_from_one_groups_log_is_decided_for_the_other_groups_of_the_process() -> None:
@@ -70,3 +72,104 @@ def test_one_stuck_envelope_does_not_keep_others_from_being_forgotten() -> None:
     assert story.cluster.machine("n1", "scalatom").buffers()["delivered"] <= 2
     assert story.cluster.machine("n4", "acceptor").buffers()["instances"] <= 2
     story.finish()
+
+
+def payloads(story: Stage, node: str) -> list[str]:
+    entries = story.world.processes[node].disk.logs["a"].entries
+    return [m.payload.decode() for e in entries for m in Batch.FromString(e.envelope.body).messages]
+
+
+def cut_off(story: Stage, node: str, *others: str) -> None:
+    for other in others:
+        story.block(node, other)
+        story.block(other, node)
+
+
+def test_a_snapshot_brings_the_log_that_its_sender_still_has() -> None:
+    """Otherwise an acknowledged body is on one disk only: n1 has the state without it, and n2 dropped its own."""
+    story = Stage({"a": ("n1", "n2", "n3")})
+    cut_off(story, "n1", "g1", "g2", "n2", "n3", *ACCEPTORS)
+    for _ in range(4):
+        story.publish("c1", "a")
+        story.run(0.3)
+    story.cluster.truncate(keep=0)
+    story.publish("c1", "a")
+    story.run(0.0045)
+    story.block("n3", "n2")  # n2 has stamped #5 and hears no more; n3 delivers it
+    cut_off(story, "n2", *ACCEPTORS)
+    story.block("n2", "g1")
+    story.run(2.5)
+    story.open("n1", "n3")
+    story.open("n3", "n1")
+    story.run(1.5)  # n1 is too far behind for n3's log and takes a snapshot
+    story.crash("n3")
+    story.finish("n3")
+    assert "c1 to a #5" in payloads(story, "n1")
+    assert "c1 to a #5" in payloads(story, "n2")
+
+
+def test_catching_up_does_not_depend_on_one_peer() -> None:
+    story = Stage({"a": ("n1", "n2", "n3")})
+    story.crash("n1")
+    story.publish("c1", "a")
+    story.run(0.1)
+    story.crash("g1")
+    story.run(0.05)
+    story.restart("g1")  # the first life of g1 is over, so n2 and n3 bury the envelope
+    story.run(1.5)
+    story.restart("n1")
+    story.run(0.05)  # both have said how far they are
+    story.crash("n3")
+    story.finish("n3")
+    assert story.cluster.machine("n1", "scalatom").replicas["a"].position == 1
+
+
+def test_a_replica_that_caught_up_in_silence_is_trusted_again() -> None:
+    story = Stage({"a": ("n1", "n2", "n3"), "c": ("n1",)}, gateways=("g1",), clients=1)
+    cut_off(story, "n1", "n2", "n3", *ACCEPTORS)
+    for _ in range(3):
+        story.publish("c1", "a")
+        story.run(0.1)
+    story.cluster.truncate(keep=0)
+    story.slow_disk("n3", 1.0)
+    story.publish("c1", "a")
+    story.run(0.7)  # long enough for the gateway to suspect n1
+    assert "n1" in story.cluster.machine("g1", "gateway").suspected
+    for other in ("n2", "n3", *ACCEPTORS):
+        story.open("n1", other)
+        story.open(other, "n1")
+    story.slow_disk("n3", 0.0)
+    story.run(4.0)
+    story.publish("c1", "c")
+    story.finish()
+    assert len(story.cluster.logs.groups["c"].messages) == 1
+
+
+def test_a_gateway_that_just_came_back_is_not_taken_for_over() -> None:
+    """n1 and n2 still have the channel of its first life, and get the second life's envelope by relay."""
+    story = Stage({"a": ("n1", "n2", "n3")})
+    story.crash("g1")
+    cut_off(story, "g1", "n1", "n2")
+    story.restart("g1")
+    story.run(0.2)
+    story.publish("c1", "a")
+    story.run(3.0)
+    assert story.cluster.machine("n1", "scalatom").buffers()["buried"] == 0
+    story.finish()
+
+
+def test_an_idle_group_reaches_the_first_sequence_number() -> None:
+    story = Stage({"a": ("n1", "n2", "n3"), "b": ("n4", "n5", "n6")})
+    story.cluster.advance("b", "n4", 0)
+    story.run(1.0)
+    assert story.cluster.logs.groups["b"].watermark == last_key_of(0)
+
+
+def test_duelling_proposers_agree_though_the_network_is_slower_than_their_timeouts() -> None:
+    story = Stage({"a": ("n1", "n2", "n3")})
+    story.world.network.settings.delay_s = 0.7
+    story.impatient("c1", 1000.0)
+    for _ in range(3):
+        story.publish("c1", "a")
+    story.finish()
+    assert len(story.cluster.logs.groups["a"].messages) == 3

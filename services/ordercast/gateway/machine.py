@@ -110,7 +110,8 @@ class Gateway:
             case ChannelReset():
                 self._on_channel_reset(event)
             case ViewChanged():
-                self.view = View(event.view)
+                self.view = view = View(event.view)
+                self.connected = {p: i for p, i in self.connected.items() if p in view.hosts or p == self.process}
             case Start():
                 # A replica in our own process needs no channel.
                 self.incarnation = self.connected[self.process] = event.incarnation
@@ -236,8 +237,9 @@ class Gateway:
         producer.client = client
         self.producers[id_] = producer
         if len(self.producers) > self.settings.producers_idle_max:
-            oldest = next(iter(self.producers.values()))
-            if oldest.is_idle and oldest is not producer:
+            idle = (other for other in self.producers.values() if other.is_idle and other is not producer)
+            oldest = next(idle, None)
+            if oldest is not None:
                 del self.producers[oldest.id]
         return producer
 
@@ -359,9 +361,16 @@ class Gateway:
     # ------------------------------------------------------------------------------------------- answers
 
     def _opened(self, event: Receive) -> Open | None:
+        """The envelope that a replica reports about; nobody else may."""
+        assert self.view is not None
+        opened = self.open.get(event.message.id)
+        group = getattr(event.message, "group", "")
+        names = (group,) if group in self.view.groups else opened.groups if opened else tuple(self.view.groups)
+        if event.source not in self.view.replicas_of(names):
+            raise RemoteProtocolError(f"{event.source} is no replica of {list(names)}")
         self.heard[event.source] = self.now
         self.suspected.pop(event.source, None)
-        return self.open.get(event.message.id)
+        return opened
 
     def _on_decided(self, event: Receive) -> None:
         opened = self._opened(event)
@@ -372,7 +381,7 @@ class Gateway:
         """[E6] Before delivery: the producers' next envelopes may leave, above this sn."""
         if opened.decided:
             return
-        if len(order_key) != KEY_BYTES:
+        if len(order_key) != KEY_BYTES or sn_of(order_key) > CLOCK_MAX:
             raise RemoteProtocolError("not an order key")
         opened.decided = True
         header = opened.envelope.header
@@ -399,7 +408,8 @@ class Gateway:
         opened.answered = True
         for index, range_ in enumerate(opened.envelope.header.ranges):
             producer = self.producers[range_.producer]
-            client = opened.requests[index][-1].client
+            # Who repeated a part of the range from elsewhere hears of all of it.
+            clients = list(dict.fromkeys(item.client for item in opened.requests[index]))
             for item in opened.requests[index]:
                 producer.outstanding -= item.cost
                 del producer.requests[item.key]
@@ -418,12 +428,12 @@ class Gateway:
             if first.refusal != REFUSAL_UNSPECIFIED:
                 fenced = first.refusal == REFUSAL_FENCED
                 reply.status = PUBLISH_STATUS_FENCED if fenced else PUBLISH_STATUS_SEQUENCE_GAP
-                self.out.append(Send((client,), reply))
+                self.out.append(Send(clients, reply))
                 continue
             reply.status = PUBLISH_STATUS_OK
             if range_.open_token:
                 reply.order_key = opened.delivered[opened.groups[0]].order_key
-                self.out.append(Send((client,), reply))
+                self.out.append(Send(clients, reply))
             for group in opened.groups:
                 if len(opened.delivered[group].outcomes[index].spans) != len(first.spans):
                     raise InvariantBroken(f"{group} and {opened.groups[0]} disagree about what is a duplicate")
@@ -435,7 +445,7 @@ class Gateway:
                 for group in opened.groups:
                     there = opened.delivered[group].outcomes[index].spans[number]
                     receipt.offsets.add(group=group, first_offset=there.first_offset)
-                self.out.append(Send((client,), receipt))
+                self.out.append(Send(clients, receipt))
 
     def _on_durable(self, event: Receive) -> None:
         opened = self._opened(event)
@@ -485,7 +495,7 @@ class Gateway:
 
     def _on_channel_reset(self, event: ChannelReset) -> None:
         peer = event.peer
-        if self.view is None or peer not in self.view.hosts:
+        if self.view is not None and peer not in self.view.hosts:
             self._on_new_stream(peer)
             return
         self.connected[peer] = event.incarnation

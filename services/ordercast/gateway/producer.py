@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from ordercast.v1.common_pb2 import Message
 
 Groups = tuple[str, ...]
+#: Destination set, epoch, first sequence, number of messages, open token.
+RequestKey = tuple[Groups, int, int, int, bytes]
 
 #: Refusals that are remembered one by one. With more, everything new is refused until they come again.
 REFUSED_MAX = 256
@@ -35,9 +37,9 @@ class Waiting:
     size: int
 
     @property
-    def key(self) -> tuple[Groups, int, int, bytes]:
+    def key(self) -> RequestKey:
         """What a client that repeats it sends again."""
-        return (self.groups, self.first_sequence, len(self.messages), self.open_token)
+        return (self.groups, self.epoch, self.first_sequence, len(self.messages), self.open_token)
 
     @property
     def cost(self) -> int:
@@ -55,9 +57,9 @@ class Producer:
     #: Envelopes of ours that are not decided: their groups, and whether order matters across sets.
     undecided: dict[bytes, tuple[Groups, bool]] = field(default_factory=dict)
     #: Everything that has no answer yet, waiting or in an envelope.
-    requests: dict[tuple[Groups, int, int, bytes], Waiting] = field(default_factory=dict)
+    requests: dict[RequestKey, Waiting] = field(default_factory=dict)
     #: Requests that were refused and did not come again, in the order they came.
-    refused: dict[tuple[Groups, int, int, bytes], Waiting] = field(default_factory=dict)
+    refused: dict[RequestKey, Waiting] = field(default_factory=dict)
     #: Messages without a receipt.
     outstanding: int = 0
 

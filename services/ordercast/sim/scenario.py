@@ -39,10 +39,12 @@ def draw(seed: int) -> Scenario:
     healing_at = random.choice([1.0, 2.0, 4.0])
     clients = {f"c{i + 1}": draw_client(random, groups, gateways, healing_at) for i in range(random.randint(2, 4))}
     network = NetworkSettings(
-        delay_s=random.choice([0.001, 0.003, 0.01]),
+        delay_s=random.choice([0.001, 0.001, 0.003, 0.003, 0.01, 0.01, 0.08]),
         slow=random.choice([0.0, 0.1, 0.4]),
         loss=random.choice([0.0, 0.0, 0.05, 0.3]),
     )
+    if network.delay_s > 0.05:
+        network.loss = min(network.loss, 0.05)  # a message takes seconds as it is
     if random.random() < 0.1:
         network.datagrams, network.loss, network.duplication = True, 0.1, 0.2
     return Scenario(
@@ -58,7 +60,7 @@ def draw(seed: int) -> Scenario:
             relay_eagerly=random.random() < 0.05,
         ),
         GatewaySettings(
-            envelopes_open_max=random.choice([4, 64]),
+            envelopes_open_max=random.choice([2, 4, 64]),
             envelope_messages_max=random.choice([4, 1024]),
             producer_messages_max=random.choice([8, 256]),
         ),

@@ -31,6 +31,9 @@ from ordercast.v1.consensus_pb2 import (
 
 RoundKey = tuple[int, int]
 
+#: Far beyond any number of attempts.
+ROUND_MAX = 2**48
+
 Records = list[tuple[bytes, bytes | None]]
 
 _INSTANCE, _DONE, _BURIED, _RETIRED = b"i", b"d", b"b", b"r"
@@ -148,6 +151,8 @@ class Acceptor:
         """A round is used by its owner alone; each acceptor checks the configuration of its own groups."""
         if len(event.message.instance) != ID_BYTES:
             raise RemoteProtocolError("an instance id has 16 bytes")
+        if round_.number > ROUND_MAX:
+            raise RemoteProtocolError("a round that nobody could outbid")
         if round_.owner != event.incarnation:
             raise RemoteProtocolError(f"round of incarnation {round_.owner} used by {event.incarnation}")
         mine = False
@@ -191,12 +196,12 @@ class Acceptor:
 
     def _on_close(self, event: Receive) -> list[Effect]:
         close: Close = event.message
+        if any(len(instance) != ID_BYTES for instance in close.instances):
+            raise RemoteProtocolError("an instance id has 16 bytes")
         records: Records = []
         for statement in close.finished:
             records += self._close_finished(statement.incarnation, statement.done, statement.open)
         for instance in close.instances:
-            if len(instance) != ID_BYTES:
-                raise RemoteProtocolError("an instance id has 16 bytes")
             if self.is_closed(instance):
                 continue
             self.buried[instance] = None

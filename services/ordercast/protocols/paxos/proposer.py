@@ -7,6 +7,10 @@ Round 0 belongs to one incarnation that the instance names, so it may skip phase
 process after a restart, starts with phase 1 in a higher round: otherwise L could have 5 chosen by {a1, a2}
 in round 0, restart without memory, and have 7 chosen by {a2, a3} in round 0 again.
 
+A round has one value. So an attempt is kept after its instance was decided or closed, until the client says that
+it knows: otherwise a proposal that crossed the decision would start round 0 again, with another value. (The client
+proposes 5; votes come in; it proposes 7, with more stamps, behind a sync; 5 is decided; now 7 arrives.)
+
 Suspicion may be wrong at any time without harm: whoever proposes too early only raises the round.
 """
 
@@ -14,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import (
     Decided,
     Effect,
@@ -30,7 +35,7 @@ from ordercast.core.machine import (
 )
 from ordercast.core.quorums import qualified_majority
 from ordercast.core.view import View
-from ordercast.protocols.paxos.acceptor import RoundKey, round_key, round_message
+from ordercast.protocols.paxos.acceptor import ROUND_MAX, RoundKey, round_key, round_message
 from ordercast.v1.consensus_pb2 import Accept, Accepted, Closed, Decide, Prepare, Promise, Rejected
 
 TIMER = "proposer"
@@ -52,6 +57,8 @@ class Phase(Enum):
     #: Promised by a quorum, without a vote and without a value of our own.
     WANTS_VALUE = "wants value"
     ACCEPT = "accept"
+    #: Decided or closed, and the client has not said yet that it knows.
+    OVER = "over"
 
 
 @dataclass(slots=True)
@@ -66,6 +73,8 @@ class Attempt:
     delay: float
     backoff: float
     number_max: int = 0
+    #: What the client was told when it was over.
+    outcome: Event | None = None
     promises: dict[str, tuple[RoundKey, bytes] | None] = field(default_factory=dict)
     votes: dict[str, None] = field(default_factory=dict)
 
@@ -93,7 +102,7 @@ class Proposer:
         match event:
             case Receive():
                 attempt = self.attempts.get(event.message.instance)
-                effects = self._on_message[type(event.message)](attempt, event) if attempt else []
+                effects = self._on_answer(attempt, event) if attempt else []
             case Propose():
                 effects = self._on_propose(event)
             case Decided():
@@ -110,7 +119,7 @@ class Proposer:
                 effects = []
             case _:
                 effects = []
-        if self.attempts and not self._timer_set:
+        if not self._timer_set and any(attempt.phase is not Phase.OVER for attempt in self.attempts.values()):
             self._timer_set = True
             effects.append(SetTimer(TIMER, self.settings.retry_s))
         return effects
@@ -125,6 +134,8 @@ class Proposer:
 
     def _on_propose(self, proposal: Propose) -> list[Effect]:
         attempt = self.attempts.get(proposal.instance)
+        if attempt is not None and attempt.outcome is not None:
+            return [Hand(self.client, attempt.outcome)]
         if attempt is not None:
             if attempt.value is None:
                 attempt.value = proposal.value
@@ -158,6 +169,11 @@ class Proposer:
 
     # ------------------------------------------------------------------------------------------- answers
 
+    def _on_answer(self, attempt: Attempt, event: Receive) -> list[Effect]:
+        if event.source not in self._acceptors(attempt):
+            raise RemoteProtocolError(f"{event.source} is no acceptor of this instance")
+        return self._on_message[type(event.message)](attempt, event)
+
     def _on_promise(self, attempt: Attempt, event: Receive) -> list[Effect]:
         promise: Promise = event.message
         if attempt.phase is not Phase.PREPARE or round_key(promise.round) != attempt.round:
@@ -185,16 +201,20 @@ class Proposer:
             return []
         proposal, value = attempt.proposal, attempt.value
         assert value is not None
-        del self.attempts[proposal.instance]
         others = [learner for learner in proposal.learners if learner != self.process]
         decided = Decided(event.now, event.wall, proposal.instance, value, here=True)
+        attempt.phase, attempt.outcome = Phase.OVER, decided
         effects: list[Effect] = [Hand(self.client, decided)]
         if others:
             effects.insert(0, Send(others, Decide(instance=proposal.instance, value=value)))
         return effects
 
     def _on_rejected(self, attempt: Attempt, event: Receive) -> list[Effect]:
+        if attempt.phase is Phase.OVER:
+            return []
         promised = round_key(event.message.promised)
+        if promised[0] > ROUND_MAX:
+            raise RemoteProtocolError("a round that nobody could outbid")
         attempt.number_max = max(attempt.number_max, promised[0])
         if promised > attempt.round and attempt.phase is not Phase.BACKOFF:
             attempt.phase = Phase.BACKOFF
@@ -206,14 +226,16 @@ class Proposer:
         return []
 
     def _on_closed(self, attempt: Attempt, event: Receive) -> list[Effect]:
-        instance = attempt.proposal.instance
-        del self.attempts[instance]
-        return [Hand(self.client, InstanceClosed(event.now, event.wall, instance))]
+        if attempt.phase is Phase.OVER:
+            return []
+        closed = InstanceClosed(event.now, event.wall, attempt.proposal.instance)
+        attempt.phase, attempt.outcome = Phase.OVER, closed
+        return [Hand(self.client, closed)]
 
     def _on_timer(self, now: float) -> list[Effect]:
         effects: list[Effect] = []
         for attempt in self.attempts.values():
-            if now < attempt.deadline or attempt.phase is Phase.WANTS_VALUE:
+            if now < attempt.deadline or attempt.phase in (Phase.WANTS_VALUE, Phase.OVER):
                 continue
             if attempt.phase is Phase.BACKOFF:
                 effects += self._start_round(attempt, now)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ordercast.core.errors import RemoteProtocolError
-from ordercast.core.ids import CLOCK_MAX, KEY_BYTES, KEY_MIN, sn_of, unpack_u64
+from ordercast.core.ids import CLOCK_MAX, ID_BYTES, KEY_BYTES, KEY_MIN, sn_of, unpack_u64
 from ordercast.core.machine import Deliver, LogRead, Persist, ReadLog, Receive, ResetLog, Send
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.held import Held
@@ -152,13 +152,9 @@ class CatchUp:
             id_ = bytes.fromhex(event.tag.removeprefix(records.REPORT))
             machine.on_report_read(event.group, id_, event.entries)
         elif event.tag.startswith(records.SNAPSHOT):
-            snapshot = self.snapshot(replica)
-            snapshot.entries.extend(event.entries)
-            machine.out.append(Send((event.tag.removeprefix(records.SNAPSHOT),), snapshot))
+            self._send_snapshot(replica, event)
         elif event.position < event.begins:
-            # The state, and all that is left of the log: whoever takes the state counts as having the bodies.
-            count = replica.position - event.begins
-            machine.out.append(ReadLog(replica.name, event.begins, count, tag=records.SNAPSHOT + event.tag))
+            self._read_for_snapshot(replica, event.begins, records.SNAPSHOT + event.tag)
         elif event.entries:
             chunk = LogChunk(
                 group=replica.name,
@@ -174,7 +170,10 @@ class CatchUp:
         machine = self.machine
         replica, peer = machine.gossiper.checked(chunk.group, chunk.configuration, event.source)
         peer.position = max(peer.position, chunk.head)
+        new = list(chunk.entries)[max(replica.position - chunk.position, 0) :]
         self._check_entries(replica, chunk.entries)
+        if chunk.position <= replica.position and any(replica.is_in_prefix(e.envelope.header.id) for e in new):
+            raise RemoteProtocolError("an entry that was delivered before")
         news = False
         for index, entry in enumerate(chunk.entries):
             if chunk.position + index == replica.position:
@@ -212,13 +211,24 @@ class CatchUp:
             retired=replica.retired,
         )
 
+    def _read_for_snapshot(self, replica: Replica, begins: int, tag: str) -> None:
+        """The state, and all that is left of the log: whoever takes the state counts as having the bodies."""
+        self.machine.out.append(ReadLog(replica.name, begins, replica.position - begins, tag))
+
+    def _send_snapshot(self, replica: Replica, event: LogRead) -> None:
+        if event.position + len(event.entries) != replica.position:
+            # Something was delivered, or dropped by retention, since we asked: state and log must fit together.
+            self._read_for_snapshot(replica, max(event.position, event.begins), event.tag)
+            return
+        snapshot = self.snapshot(replica)
+        snapshot.entries.extend(event.entries)
+        self.machine.out.append(Send((event.tag.removeprefix(records.SNAPSHOT),), snapshot))
+
     def on_snapshot(self, event: Receive) -> None:
         snapshot: Snapshot = event.message
         machine = self.machine
         replica, _ = machine.gossiper.checked(snapshot.group, snapshot.configuration, event.source)
-        if len(snapshot.order_key) != KEY_BYTES or sn_of(snapshot.order_key) > CLOCK_MAX:
-            raise RemoteProtocolError("not an order key")
-        self._check_entries(replica, snapshot.entries)
+        self._check_snapshot(replica, snapshot)
         if snapshot.position <= replica.position:
             return
         changes = self._clear(replica)
@@ -242,6 +252,22 @@ class CatchUp:
         machine.out.append(Persist(changes + machine.changes))
         machine.changes = []
         machine.touched[replica.name] = None
+
+    def _check_snapshot(self, replica: Replica, snapshot: Snapshot) -> None:
+        """Nothing of it is behind its own end, and its end is not behind ours."""
+        end = snapshot.order_key
+        if len(end) != KEY_BYTES or sn_of(end) > CLOCK_MAX:
+            raise RemoteProtocolError("not an order key")
+        self._check_entries(replica, snapshot.entries)
+        if len(snapshot.entries) > snapshot.position or any(entry.order_key > end for entry in snapshot.entries):
+            raise RemoteProtocolError("a snapshot with entries behind its end")
+        for record in snapshot.delivered:
+            if len(record.id) != ID_BYTES or len(record.order_key) != KEY_BYTES:
+                raise RemoteProtocolError("a snapshot with a record of no envelope")
+            if record.order_key > end or record.position >= snapshot.position:
+                raise RemoteProtocolError("a snapshot with a record behind its end")
+        if snapshot.position > replica.position and end <= replica.last_key:
+            raise RemoteProtocolError("a snapshot that is further and behind at once")
 
     def _clear(self, replica: Replica) -> list[Record]:
         changes: list[Record] = [(records.delivered(replica.name, id_), None) for id_ in replica.delivered]

@@ -22,6 +22,8 @@ class Held:
     #: Groups here in which it is not delivered yet.
     undelivered: dict[str, None] = field(default_factory=dict)
     proposed: bool = False
+    #: When it was first heard of.
+    since: float = 0.0
     #: When to look after it, and how long to wait after that.
     deadline: float = 0.0
     delay: float = 0.0

@@ -12,7 +12,18 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ordercast.core.errors import InvariantBroken, RemoteProtocolError
-from ordercast.core.ids import CLOCK_MAX, ID_BYTES, U64_MAX, incarnation_of, order_key, pack_u64, sn_of, unpack_u64
+from ordercast.core.ids import (
+    CLOCK_MAX,
+    ID_BYTES,
+    KEY_BYTES,
+    U64_MAX,
+    counter_of,
+    incarnation_of,
+    order_key,
+    pack_u64,
+    sn_of,
+    unpack_u64,
+)
 from ordercast.core.machine import (
     Advance,
     ChannelReset,
@@ -102,6 +113,8 @@ class Scalatom:
         self.current: dict[str, int] = {}
         self.ended: dict[str, int] = {}
         self.is_asleep = False
+        #: How long a decision takes here, smoothed.
+        self.decision_s = 0.0
         self.gossiper = Gossiper(self)
         self.repair = Repair(self)
         self.catch_up = CatchUp(self)
@@ -270,6 +283,8 @@ class Scalatom:
         names = self.view.checked_names(header.destinations)
         if not header.ranges:
             raise RemoteProtocolError("an envelope without producers")
+        if header.done > counter_of(header.id) or any(counter >= header.done for counter in header.open):
+            raise RemoteProtocolError("an envelope that calls itself or later ones finished")
         if header.session and (len(header.session) != 8 or unpack_u64(header.session) > CLOCK_MAX):
             raise RemoteProtocolError("not a session clock")
         if header.coordinator.process not in self.view.replicas_of(names):
@@ -348,9 +363,13 @@ class Scalatom:
         held = self.held.get(id_)
         if held is None:
             self.wake()
-            held = Held(id_, deadline=self.now + self.settings.silence_s, delay=self.settings.silence_s)
+            held = Held(id_, since=self.now, deadline=self.now + self.patience_s(), delay=self.patience_s())
             self.held[id_] = held
         return held
+
+    def patience_s(self) -> float:
+        """How long silence is normal: on a slow network, stepping in too early only makes proposers duel."""
+        return max(self.settings.silence_s, 4 * self.decision_s)
 
     # ------------------------------------------------------------------------- step 3: sequence number
 
@@ -433,6 +452,8 @@ class Scalatom:
 
     def _on_decided(self, event: Decided) -> None:
         held = self._decide(event.instance, event.value)
+        # We will not propose any more: the proposer may forget the instance.
+        self.out.append(Hand(PROPOSER, Decided(self.now, self.wall, event.instance, event.value, here=False)))
         if held is not None and held.envelope is not None:
             # At once: the producer's next envelope waits for this and not for the delivery (E6).
             key = order_key(unpack_u64(event.value), event.instance)
@@ -478,6 +499,7 @@ class Scalatom:
         if held.sn is not None:
             return False
         held.sn = sn
+        self.decision_s += 0.1 * (self.now - held.since - self.decision_s)
         self.raise_clock(max(self.clock, sn) + 1)
         if self.observe:
             self.out.append(Observe("decided", held.id, f"sn {sn}"))
@@ -497,8 +519,9 @@ class Scalatom:
     def _on_instance_closed(self, event: InstanceClosed) -> None:
         """[E8] Decided and forgotten. That does not make it delivered here: fetch our groups' logs."""
         held = self.held.get(event.instance)
-        if held is not None:
-            held.proposed = False
+        if held is None:
+            self.out.append(Hand(PROPOSER, Decided(self.now, self.wall, event.instance, b"", here=False)))
+        else:
             for name in held.undelivered:
                 self.catch_up.fetch_from_anyone(self.replicas[name])
 
@@ -598,7 +621,7 @@ class Scalatom:
         if replica is None:
             raise RemoteProtocolError(f"no replica of {event.group!r} here")
         sn = sn_of(event.key)
-        if sn > CLOCK_MAX:
+        if len(event.key) != KEY_BYTES or sn > CLOCK_MAX:
             raise RemoteProtocolError("not an order key")
         replica.advance_to = max(replica.advance_to, sn)
         self.raise_clock(sn + 1)

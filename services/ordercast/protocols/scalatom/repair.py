@@ -36,7 +36,7 @@ class Repair:
             if machine.now >= held.deadline:
                 self._look_after(held)
                 held.deadline = machine.now + held.delay
-                held.delay = min(held.delay * 2, machine.settings.silence_s_max)
+                held.delay = min(held.delay * 2, max(machine.settings.silence_s_max, machine.patience_s()))
         gossip = machine.now >= self.gossip_due
         if gossip:
             self.gossip_due = machine.now + machine.settings.gossip_s
@@ -142,8 +142,9 @@ class Repair:
         held = machine.held.get(id_)
         if held is not None and held.rec_ts is not None:
             machine.out.append(Send((source,), machine.rec_ts_message(held)))
-            if held.sn is not None:
-                machine.out.append(Send((source,), Decide(instance=id_, value=pack_u64(held.sn))))
+        sn = machine.known_sn(id_)
+        if sn is not None:
+            machine.out.append(Send((source,), Decide(instance=id_, value=pack_u64(sn))))
         self._say_have(source, id_, even_if_not=False)
 
     def _say_have(self, source: str, id_: bytes, *, even_if_not: bool) -> None:

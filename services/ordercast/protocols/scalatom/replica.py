@@ -72,12 +72,12 @@ class Replica:
 
     def has_delivered(self, id_: bytes) -> bool:
         """[E8] Below done means in our own delivered prefix, as done takes effect at its carrier's delivery."""
+        return self.is_in_prefix(id_) or incarnation_of(id_) < self.retired
+
+    def is_in_prefix(self, id_: bytes) -> bool:
         if id_ in self.delivered:
             return True
-        incarnation = incarnation_of(id_)
-        if incarnation < self.retired:
-            return True
-        finished = self.done.get(incarnation)
+        finished = self.done.get(incarnation_of(id_))
         return finished is not None and counter_of(id_) in finished
 
     def stamp(self, id_: bytes, rec_ts: int) -> None:

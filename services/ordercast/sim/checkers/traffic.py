@@ -71,6 +71,8 @@ class TrafficChecker:
         others = len(to) - (source in to)
         self.by_kind[kind] = self.by_kind.get(kind, 0) + others
         self.bytes += size * others
+        if kind in SIZES:
+            self._check_size(source, kind, message, size)
         about = ABOUT.get(kind)
         if about is None:
             return
@@ -92,8 +94,6 @@ class TrafficChecker:
                     "participants",
                     f"{source} speaks of {describe(id_)} in {message.group}, but it is for {groups}",
                 )
-        if kind in SIZES:
-            self._check_size(source, kind, message, size)
 
     def _learn(self, source: str, header: Any) -> None:
         names = tuple(destination.group for destination in header.destinations)
@@ -103,5 +103,7 @@ class TrafficChecker:
     def _check_size(self, source: str, kind: str, message: Any, size: int) -> None:
         fixed, each = SIZES[kind]
         parts = len(message.entries) if kind == "gossip" else len(message.groups) if each else 0
+        if kind == "accept":
+            parts += len(message.open)  # as many as a gateway may have open, whatever else there is
         if size > fixed + each * parts:
             raise Violation("size", f"{source} sends {size} bytes for {describe(message)}")

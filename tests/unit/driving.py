@@ -1,0 +1,170 @@
+"""One machine driven by hand: its disk, its clock, and short words for what goes in and what comes out."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ordercast.core.ids import envelope_id, order_key, pack_u64
+from ordercast.core.machine import (
+    ChannelReset,
+    Deliver,
+    Effect,
+    Event,
+    Hand,
+    Machine,
+    Persist,
+    Receive,
+    ResetLog,
+    Send,
+    Start,
+    TimerFired,
+    ViewChanged,
+)
+from ordercast.sim.disk import Log
+from ordercast.v1.common_pb2 import Batch, Destination, Envelope, Header, Incarnation, Message, ProducerRange
+from ordercast.v1.membership_pb2 import DomainView, GroupView
+
+#: The incarnation of each process in these conversations; a restart adds 100.
+LIVES = {**{f"n{i}": i for i in range(1, 8)}, "g1": 21, "g2": 22, "c1": 31, "c2": 32}
+
+CONFIGURATION = 4
+
+
+def view_of(groups: dict[str, str], acceptors: dict[str, str] | None = None) -> DomainView:
+    """{"a": "n1 n2 n3"}; acceptors are the replicas unless said otherwise."""
+    view = DomainView(domain="test", number=1)
+    for name, replicas in groups.items():
+        view.groups.append(
+            GroupView(
+                group=name,
+                configuration=CONFIGURATION,
+                replicas=replicas.split(),
+                acceptors=(acceptors or {}).get(name, replicas).split(),
+            )
+        )
+    return view
+
+
+class Driven:
+    """Every Persist is durable at once, with the deliveries before it; a restart keeps the disk."""
+
+    def __init__(self, name: str, make: Callable[[], Machine], view: DomainView | None) -> None:
+        self.name = name
+        self.make = make
+        self.view = view
+        self.disk: dict[bytes, bytes] = {}
+        self.logs: dict[str, Log] = {}
+        self.now = 100.0
+        self.incarnation = LIVES[name] - 100
+        self.machine: Any = None
+        self.restart()
+
+    def restart(self) -> list[Effect]:
+        self.incarnation += 100
+        self.machine = self.make()
+        effects = self.step(Start, self.incarnation, list(self.disk.items()))
+        return effects + self.step(ViewChanged, self.view) if self.view is not None else effects
+
+    def step(self, event: type[Event], *fields: Any) -> list[Effect]:
+        effects: list[Effect] = self.machine.step(event(self.now, 0.0, *fields))
+        for effect in effects:
+            if isinstance(effect, Persist):
+                for key, value in effect.records:
+                    self.disk.pop(key, None) if value is None else self.disk.update({key: value})
+            elif isinstance(effect, Deliver):
+                log = self.logs.setdefault(effect.group, Log())
+                assert effect.position == log.ends
+                log.entries.append(effect.entry)
+            elif isinstance(effect, ResetLog):
+                self.logs[effect.group] = Log(effect.position)
+        return effects
+
+    def receive(self, source: str, message: Any) -> list[Effect]:
+        return self.step(Receive, source, LIVES[source], message)
+
+    def connect(self, peer: str, incarnation: int | None = None) -> list[Effect]:
+        return self.step(ChannelReset, peer, incarnation or LIVES[peer])
+
+    def tick(self, seconds: float = 0.0) -> list[Effect]:
+        self.now += seconds
+        return self.step(TimerFired, "tick", 0)
+
+
+# ------------------------------------------------------------------------------------------------- what went in
+
+
+def destinations(*groups: str, configuration: int = CONFIGURATION) -> list[Destination]:
+    return [Destination(group=group, configuration=configuration) for group in groups]
+
+
+def range_of(producer: bytes = b"p", first: int = 1, count: int = 1, **fields: Any) -> ProducerRange:
+    return ProducerRange(producer=producer, first_sequence=first, count=count, **fields)
+
+
+def envelope_of(
+    counter: int,
+    *groups: str,
+    coordinator: str = "n1",
+    session: int | None = None,
+    ranges: Sequence[ProducerRange] | None = None,
+    gateway: str = "g1",
+    **fields: Any,
+) -> Envelope:
+    """Of gateway g1, one message of a producer of its own unless ranges are given."""
+    if ranges is None:
+        ranges = [range_of(b"p%d" % counter)]
+    header = Header(
+        id=envelope_id(LIVES[gateway], counter),
+        destinations=destinations(*groups),
+        coordinator=Incarnation(process=coordinator, number=LIVES[coordinator]),
+        session=b"" if session is None else pack_u64(session),
+        ranges=ranges,
+        gateway=gateway,
+        **fields,
+    )
+    messages = [Message(payload=b"message") for range_ in ranges for _ in range(range_.count)]
+    return Envelope(header=header, body=Batch(messages=messages).SerializeToString())
+
+
+def key_of(sn: int, envelope: Envelope) -> bytes:
+    return order_key(sn, envelope.header.id)
+
+
+# ------------------------------------------------------------------------------------------------- what came out
+
+
+def sent(effects: list[Effect], type_: type) -> list[Any]:
+    return [message for _, message in sends(effects, type_)]
+
+
+def sends(effects: list[Effect], type_: type) -> list[tuple[list[str], Any]]:
+    """(to, message) of what leaves at once, or behind a barrier."""
+    return [(list(e.to), e.message) for e in effects if isinstance(e, Send) and isinstance(e.message, type_)]
+
+
+def sent_when_durable(effects: list[Effect], type_: type) -> list[tuple[list[str], Any]]:
+    """(to, message) of what waits for a Persist that is no barrier."""
+    return [
+        (list(send.to), send.message)
+        for effect in effects
+        if isinstance(effect, Persist)
+        for send in effect.then
+        if isinstance(send.message, type_)
+    ]
+
+
+def handed(effects: list[Effect], type_: type) -> list[Any]:
+    return [e.event for e in effects if isinstance(e, Hand) and isinstance(e.event, type_)]
+
+
+def delivered(effects: list[Effect]) -> list[tuple[str, int, bytes]]:
+    """(group, position, envelope id)"""
+    return [(e.group, e.position, e.entry.envelope.header.id) for e in effects if isinstance(e, Deliver)]
+
+
+def kinds(effects: list[Effect]) -> list[str]:
+    return [type(getattr(e, "message", None) or getattr(e, "event", None) or e).__name__ for e in effects]
+
+
+def place(effects: list[Effect], type_: type) -> int:
+    """Where the first effect of this type is, or the first send of such a message."""
+    return next(i for i, e in enumerate(effects) if isinstance(getattr(e, "message", e), type_))

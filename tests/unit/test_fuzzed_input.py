@@ -1,0 +1,321 @@
+"""Random bytes, and valid packets with something changed: nothing but a refusal comes of them.
+
+A peer can contradict what is known to be decided. That is not its mistake alone: somebody's promise is broken, and
+the process stops (InvariantBroken), at once or when it notices. Only messages that tell decisions may do that.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+import pytest
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ordercast.core.errors import InvariantBroken, RemoteProtocolError
+from ordercast.core.ids import KEY_MIN, envelope_id, pack_u64
+from ordercast.core.machine import Propose
+from ordercast.gateway.machine import Gateway
+from ordercast.protocols.paxos.acceptor import Acceptor
+from ordercast.protocols.paxos.proposer import Proposer
+from ordercast.sim import packets
+from ordercast.v1.common_pb2 import Message, RangeOutcome, Span
+from ordercast.v1.consensus_pb2 import (
+    Accept,
+    Accepted,
+    Close,
+    Closed,
+    ClosedRecord,
+    Decide,
+    Prepare,
+    Promise,
+    Rejected,
+    Round,
+)
+from ordercast.v1.gateway_pb2 import PublishRequest
+from ordercast.v1.sequencer_pb2 import (
+    DeliveredRecord,
+    Disseminate,
+    DoneRecord,
+    EnvelopeDecided,
+    EnvelopeDelivered,
+    EnvelopeDurable,
+    FetchLog,
+    Gossip,
+    GossipAsk,
+    Have,
+    HaveAsk,
+    HistoryEntry,
+    LogChunk,
+    LogEntry,
+    ProducerRecord,
+    Pull,
+    RecTs,
+    Snapshot,
+)
+from tests.unit.driving import CONFIGURATION, LIVES, Driven, destinations, envelope_of, key_of
+from tests.unit.scalatom_host import VIEW, Host
+
+MAY_CONTRADICT = (Decide, LogChunk, Snapshot, EnvelopeDelivered)
+ENVELOPES = [envelope_of(0, "a", "b"), envelope_of(1, "a"), envelope_of(2, "a", "b"), envelope_of(3, "b")]
+ID = ENVELOPES[2].header.id
+Corpus = list[tuple[str, Any]]
+
+
+class Misled(Exception):  # noqa: N818 (it names what happened)
+    """The machine stopped, and it was right to."""
+
+
+# ---------------------------------------------------------------------------------- machines in mid-conversation
+
+
+def scalatom() -> tuple[Driven, Corpus]:
+    """0 is delivered, 1 is decided, 2 is stamped, 3 was only heard of."""
+    host = Host()
+    zero, one, two, three = ENVELOPES
+    host.order(zero, 5)
+    host.take(one)
+    host.decide(one, 9)
+    host.take(two)
+    host.stamp("n4", three, 12)
+    here = {"group": "a", "configuration": CONFIGURATION}
+    key = key_of(20, two)
+    record = DeliveredRecord(
+        id=ID, order_key=key, rec_ts=4, destinations=destinations("a", "b"), gateway="g1", position=1
+    )
+    producer = ProducerRecord(producer=b"p", groups=["a"], last_sequence=1, last_sn=5)
+    return host, [
+        ("g1", Disseminate(envelope=envelope_of(4, "a", "b", session=7, done=2, open=[1]))),
+        ("g1", Disseminate(envelope=two, again=True)),
+        ("n2", RecTs(id=ID, rec_ts=4, groups=destinations("a"), ask=True)),
+        ("n4", RecTs(id=ENVELOPES[3].header.id, rec_ts=4, groups=destinations("b"))),
+        (
+            "n2",
+            Gossip(
+                base=6, clock=30, entries=[HistoryEntry(id=ID, rec_ts=8)], forgotten=KEY_MIN, advance=3, **here
+            ),
+        ),
+        ("n2", GossipAsk(base=2, **here)),
+        ("n2", Pull(id=ID)),
+        ("n2", Have(id=ID, groups=destinations("a"))),
+        ("n2", HaveAsk(id=zero.header.id)),
+        ("n2", FetchLog(position=0, **here)),
+        ("n2", LogChunk(position=1, entries=[LogEntry(order_key=key_of(9, one), envelope=one)], head=2, **here)),
+        (
+            "n2",
+            Snapshot(
+                position=3,
+                offset=4,
+                order_key=key,
+                producers=[producer],
+                done=[DoneRecord(incarnation=21, done=2, open=[1])],
+                delivered=[record],
+                retired=3,
+                entries=[LogEntry(order_key=key, envelope=two)],
+                **here,
+            ),
+        ),
+        ("n2", Decide(instance=ID, value=pack_u64(20))),
+    ]
+
+
+def acceptor() -> tuple[Driven, Corpus]:
+    host = Driven("n1", lambda: Acceptor("n1"), VIEW)
+    accept = Accept(
+        instance=ID,
+        round=Round(number=1, owner=LIVES["n2"]),
+        value=pack_u64(5),
+        groups=destinations("a", "b"),
+        done=2,
+        open=[1],
+    )
+    host.receive("n2", accept)
+    close = Close(instances=[envelope_id(21, 1)], finished=[ClosedRecord(incarnation=21, done=2, open=[0])])
+    prepare = Prepare(instance=ID, round=Round(number=2, owner=LIVES["n2"]), groups=destinations("a"))
+    return host, [("n2", accept), ("n2", prepare), ("n2", close)]
+
+
+def proposer() -> tuple[Driven, Corpus]:
+    """0 is in phase 2, 1 in phase 1, 2 waits for a value."""
+    host = Driven("n1", lambda: Proposer("n1", "scalatom"), VIEW)
+    corpus: Corpus = []
+    for counter, value in enumerate((pack_u64(5), pack_u64(6), None)):
+        instance = envelope_id(21, counter)
+        owner = LIVES["n1"] if counter == 0 else LIVES["n2"]
+        host.step(Propose, instance, ("a", "b"), ("n1", "n2", "n3", "n4", "n5"), value, owner, 0)
+        round_ = Round(number=min(counter, 1), owner=LIVES["n1"])
+        other = Round(number=3, owner=LIVES["n2"])
+        corpus += [
+            ("n2", Promise(instance=instance, round=round_, voted_round=other, voted_value=pack_u64(7))),
+            ("n3", Promise(instance=instance, round=round_)),
+            ("n4", Promise(instance=instance, round=round_)),
+            ("n2", Accepted(instance=instance, round=round_)),
+            ("n4", Accepted(instance=instance, round=round_)),
+            ("n3", Rejected(instance=instance, promised=other)),
+            ("n3", Closed(instance=instance)),
+        ]
+    return host, corpus
+
+
+def gateway() -> tuple[Driven, Corpus]:
+    host = Driven("g1", lambda: Gateway("g1"), VIEW)
+    for peer in ("n1", "n2", "n3", "n4", "n5", "c1"):
+        host.connect(peer)
+
+    def request(first: int, **fields: Any) -> PublishRequest:
+        defaults = {"producer": b"p", "groups": ["a", "b"], "first_sequence": first, "messages": [Message()] * 2}
+        return PublishRequest(**{**defaults, "session": pack_u64(7), **fields})
+
+    host.receive("c1", request(1))
+    host.receive("c1", request(3))
+    id_ = envelope_id(LIVES["g1"], 0)
+    key = pack_u64(9) + id_
+    outcome = RangeOutcome(spans=[Span(first_sequence=1, count=2, order_key=key)], last_sequence=2)
+    return host, [
+        ("c1", request(5, trace=b"trace")),
+        ("c1", request(0, messages=[], open_token=b"token", producer=b"q")),
+        ("n1", EnvelopeDecided(id=id_, order_key=key)),
+        ("n1", EnvelopeDelivered(id=id_, group="a", order_key=key, outcomes=[outcome])),
+        ("n4", EnvelopeDelivered(id=id_, group="b", order_key=key, outcomes=[outcome])),
+        ("n1", EnvelopeDurable(id=id_, group="a")),
+        ("n4", EnvelopeDurable(id=id_, group="b")),
+    ]
+
+
+MACHINES: dict[str, Callable[[], tuple[Driven, Corpus]]] = {
+    "scalatom": scalatom,
+    "acceptor": acceptor,
+    "proposer": proposer,
+    "gateway": gateway,
+}
+
+
+# ------------------------------------------------------------------------------------------------------- changing
+
+NUMBERS = (0, 1, 2, 3, 9, 20, 21, 2**32 - 1, 2**62, 2**62 + 1, 2**63, 2**64 - 2, 2**64 - 1)
+BYTES = (
+    b"",
+    b"\0",
+    pack_u64(9),
+    pack_u64(2**64 - 1),
+    ID,
+    ID[:15],
+    ID + b"\0",
+    KEY_MIN,
+    b"\xff" * 24,
+    b"\xff" * 25,
+)
+NAMES = ("", "a", "b", "c", "x", "n1", "n2", "n6", "g1", "a\0b")
+
+
+def another_value(field: FieldDescriptor, random: Random) -> Any:
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return random.choice(BYTES)
+    if field.type == FieldDescriptor.TYPE_STRING:
+        return random.choice(NAMES)
+    if field.type == FieldDescriptor.TYPE_BOOL:
+        return random.random() < 0.5
+    if field.type == FieldDescriptor.TYPE_ENUM:
+        return random.choice([0, 1, 2, 7])
+    limit = 2**32 if field.type == FieldDescriptor.TYPE_UINT32 else 2**64
+    return random.choice(NUMBERS) % limit
+
+
+def change(message: Any, random: Random) -> None:
+    """One field somewhere in it: cleared, replaced, doubled or removed."""
+    field = random.choice(message.DESCRIPTOR.fields)
+    value = getattr(message, field.name)
+    if field.message_type is None and not field.is_repeated:
+        setattr(message, field.name, another_value(field, random))
+    elif random.random() < 0.2:
+        message.ClearField(field.name)
+    elif not field.is_repeated:
+        change(value, random)
+    elif field.message_type is None:
+        value.append(another_value(field, random))
+    elif not value or random.random() < 0.2:
+        value.add()
+    elif random.random() < 0.2:
+        value.add().CopyFrom(random.choice(value))
+    else:
+        change(random.choice(value), random)
+
+
+def change_bytes(data: bytes, random: Random) -> bytes:
+    at = random.randrange(len(data) + 1)
+    return random.choice(
+        [
+            data[:at],
+            data[:at] + bytes([random.randrange(256)]) + data[at + 1 :],
+            data[:at] + random.randbytes(3) + data[at:],
+            data[:at] + data[at + 1 :],
+            random.randbytes(at),
+        ]
+    )
+
+
+def changed(message: Any, random: Random) -> bytes:
+    if random.random() < 0.2:
+        return change_bytes(packets.encode(message), random)
+    copy = type(message)()
+    copy.CopyFrom(message)
+    for _ in range(random.choice([0, 1, 1, 1, 2, 3])):
+        change(copy, random)
+    return packets.encode(copy)
+
+
+def throw(host: Driven, source: str, data: bytes) -> bool:
+    """Whether the machine was told of a decision; any exception but a refusal is a finding."""
+    try:
+        message = packets.decode(data)
+    except DecodeError:
+        return False
+    if type(message) not in host.machine.handles:
+        return False
+    before = host.machine.buffers()
+    try:
+        host.receive(source, message)
+    except RemoteProtocolError:
+        assert host.machine.buffers() == before, f"refused, but not without a trace: {message}"
+        return False
+    except InvariantBroken:
+        if isinstance(message, MAY_CONTRADICT):
+            raise Misled from None
+        raise
+    return isinstance(message, MAY_CONTRADICT)
+
+
+def throw_at(host: Driven, corpus: Corpus, random: Random) -> None:
+    misled = False
+    try:
+        for _ in range(8):
+            source, message = random.choice(corpus)
+            if random.random() < 0.2:
+                source = random.choice(sorted(LIVES))
+            misled = throw(host, source, changed(message, random)) or misled
+        host.tick(10.0)
+        host.tick(10.0)
+        if host.disk:
+            host.restart()
+    except InvariantBroken:
+        if misled:
+            raise Misled from None
+        raise
+
+
+@pytest.mark.parametrize("name", ["scalatom", "acceptor", "proposer", "gateway"])
+@settings(max_examples=1000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 2**32))
+def test_a_machine_survives_whatever_peers_send(name, seed):
+    with suppress(Misled):
+        throw_at(*MACHINES[name](), Random(seed))
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_what_is_changed_for_these_tests_is_valid_before(name):
+    for index in range(len(MACHINES[name]()[1])):
+        host, corpus = MACHINES[name]()
+        host.receive(*corpus[index])
