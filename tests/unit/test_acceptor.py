@@ -85,6 +85,13 @@ def test_a_vote_promises_its_round_too():
     assert kinds(host.prepare("n5", 1)) == ["Rejected"]
 
 
+def test_a_vote_in_a_higher_round_than_the_promised_one_promises_that_round():
+    host = Host()
+    host.prepare("n5", 1)
+    host.accept("n6", 2)
+    assert kinds(host.accept("n5", 1)) == ["Rejected"]
+
+
 def test_whoever_was_promised_a_round_may_repeat_its_question():
     host = Host()
     host.prepare("n5", 1)

@@ -258,6 +258,14 @@ def test_a_delivery_at_or_below_a_watermark_breaks_it():
         history.deliver("n2", "a", history.entry("a", one, 8))
 
 
+def test_a_delivery_at_the_very_key_of_a_watermark_breaks_it():
+    history = History()
+    entry = history.entry("a", history.send("a"), 8)
+    history.logs.on_watermark("n1", Watermark("a", entry.order_key))
+    with violates("watermark"):
+        history.deliver("n2", "a", entry)
+
+
 def test_a_watermark_of_a_replica_that_is_not_that_far_itself_is_wrong():
     history = History()
     one = history.send("a")

@@ -230,6 +230,13 @@ def test_a_process_that_is_silent_does_not_become_coordinator_again():
     assert host.submit("a", client="c2").header.coordinator.process == "n2"
 
 
+def test_a_replica_in_the_gateways_own_process_needs_no_channel():
+    host = Driven("n1", lambda: Gateway("n1"), VIEW)
+    request = PublishRequest(producer=b"p", groups=["a"], first_sequence=1, messages=[Message()])
+    (envelope,) = envelopes(host.receive("c1", request))
+    assert (envelope.header.coordinator.process, envelope.header.coordinator.number) == ("n1", host.incarnation)
+
+
 def test_messages_wait_until_somebody_is_there_to_coordinate():
     host = Host(connected="n4")
     assert envelopes(host.publish("a")) == []

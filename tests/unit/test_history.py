@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ordercast.core.ids import KEY_MIN, envelope_id, order_key
@@ -111,6 +111,14 @@ def test_pruning_keeps_the_key_for_a_peer_that_asks_again_from_the_beginning():
     assert history.statement(3, 9, everyone).forgotten == KEY_MIN
 
 
+def test_of_pruned_entries_the_highest_key_is_remembered_not_that_of_the_highest_stamp():
+    history = history_of(2, 5)
+    history.forget(id_of(2), 2, key_of(40))
+    history.forget(id_of(5), 5, key_of(30))
+    history.prune(6)
+    assert history.statement(0, 9, everyone).forgotten == key_of(40)
+
+
 def test_after_a_restart_every_entry_below_the_clock_may_have_been_forgotten():
     history = history_of(5)
     history.forget_all_below(100, key_of(80))
@@ -193,6 +201,7 @@ STEP = st.tuples(
 )
 
 
+@settings(max_examples=300)
 @given(st.lists(STEP, max_size=25), st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9)), min_size=1))
 def test_a_statement_is_true_after_any_course_of_events(steps, questions):
     course = Course()

@@ -147,7 +147,7 @@ def test_promises_of_another_round_do_not_count():
     host.promise("n1", "n2")
     host.rejected("n3", 1, "n7")
     host.tick(10.0)
-    assert host.promise("n3", "n4", number=1) == []
+    assert host.promise("n1", "n3", "n4", number=1) == []
     assert host.promise("n3", "n4", number=2) == []
     assert sent(host.promise("n1", number=2), Accept)
 
@@ -368,7 +368,7 @@ def test_what_round_zero_had_chosen_is_what_a_rival_gets_decided():
 
 
 def test_a_proposal_that_crosses_the_decision_does_not_start_the_round_again_with_another_value():
-    """The client proposed y behind a sync; x was decided meanwhile. Votes for y in the same round would be a lie."""
+    """The client proposed y behind a sync, and x was decided meanwhile: a round has one value."""
     host = Host()
     host.propose(b"x")
     host.accepted("n1", "n3", "n4", number=0)

@@ -292,6 +292,18 @@ def test_an_undecided_envelope_with_a_stamp_up_to_the_decision_comes_first(rec_t
         assert [id_ for _, _, id_ in delivered(effects)] == [other.header.id, envelope.header.id]
 
 
+@pytest.mark.parametrize("own_first", [False, True])
+def test_of_several_stamps_on_a_predecessor_the_lowest_counts(own_first):
+    host, envelope, other = Host(), envelope_of(1, "a"), envelope_of(0, "a", session=14)
+    host.take(envelope)
+    host.decide(envelope, 9)
+    if own_first:
+        host.take(other)
+    assert delivered(host.gossip("n2", 20, (3, other))) == []
+    host.take(other)
+    assert delivered(host.gossip("n3", 20)) == [], "stamped 15 here, and 3 by n2"
+
+
 def test_a_predecessor_that_is_decided_to_come_later_blocks_no_more():
     host, envelope, other = Host(), envelope_of(1, "a"), envelope_of(0, "a")
     host.take(envelope)

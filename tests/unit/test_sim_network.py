@@ -167,6 +167,18 @@ def test_a_break_loses_what_is_in_flight_and_both_ends_hear_of_it():
     assert [peer for peer, _ in theatre.puppet("b").resets] == ["a"]
 
 
+def test_what_was_sent_over_a_broken_connection_does_not_come_over_the_next():
+    theatre = Theatre(exact=True, delay_s=10.0)
+    theatre.run(60.0)
+    theatre.say("a", "b", 1)
+    theatre.world.network.settings.delay_s = 0.01
+    theatre.world.network.break_connection("a", "b")
+    theatre.run(1.0)
+    theatre.say("a", "b", 2)
+    theatre.run(60.0)
+    assert theatre.heard("b") == [2]
+
+
 def test_a_break_does_not_touch_other_connections():
     theatre = Theatre(exact=True, delay_s=0.1)
     theatre.say("a", "c", 1)
