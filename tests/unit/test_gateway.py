@@ -1,20 +1,15 @@
-"""The gateway: what it puts into envelopes, when they leave, whom it answers, and what it refuses."""
-
-from typing import Any
+"""The gateway: what it puts into envelopes, when they leave, and whom it answers."""
 
 import pytest
 
 from ordercast.core.errors import InvariantBroken, RemoteProtocolError
 from ordercast.core.ids import counter_of, envelope_id, pack_u64
-from ordercast.core.machine import Effect, ViewChanged
 from ordercast.gateway.machine import Gateway
 from ordercast.gateway.settings import GatewaySettings
-from ordercast.v1.common_pb2 import REFUSAL_FENCED, REFUSAL_GAP, Batch, Envelope, Message, RangeOutcome, Span
+from ordercast.v1.common_pb2 import REFUSAL_FENCED, REFUSAL_GAP, Message, RangeOutcome, Span
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,
-    PUBLISH_STATUS_INVALID_ARGUMENT,
     PUBLISH_STATUS_OK,
-    PUBLISH_STATUS_RESOURCE_EXHAUSTED,
     PUBLISH_STATUS_SEQUENCE_GAP,
     PUBLISH_STATUS_UNAVAILABLE,
     GroupOffset,
@@ -22,84 +17,8 @@ from ordercast.v1.gateway_pb2 import (
     PublishRequest,
 )
 from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDecided, EnvelopeDelivered, EnvelopeDurable
-from tests.unit.driving import LIVES, Driven, destinations, key_of, range_of, sends, sent, view_of
-
-VIEW = view_of({"a": "n1 n2 n3", "b": "n3 n4 n5", "c": "n6"})
-REPLICAS = {group.group: list(group.replicas) for group in VIEW.groups}
-RESEND_S = GatewaySettings().resend_s
-
-
-class Host(Driven):
-    def __init__(self, *, connected: str = "n1 n2 n3 n4 n5 n6", **limits: Any) -> None:
-        super().__init__("g1", lambda: Gateway("g1", GatewaySettings(**limits)), VIEW)
-        for peer in connected.split():
-            self.connect(peer)
-        self.now += 1.0
-
-    def publish(
-        self, *groups: str, first: int = 1, count: int = 1, client: str = "c1", **fields: Any
-    ) -> list[Effect]:
-        messages = [Message(payload=b"%d" % (first + index)) for index in range(count)]
-        fields = {"producer": client.encode(), "messages": messages, **fields}
-        return self.receive(client, PublishRequest(groups=groups, first_sequence=first, **fields))
-
-    def submit(self, *groups: str, **fields: Any) -> Envelope:
-        """For a message that leaves at once."""
-        (envelope,) = envelopes(self.publish(*groups, **fields))
-        return envelope
-
-    def decide(self, envelope: Envelope, sn: int, source: str = "n3") -> list[Effect]:
-        return self.receive(source, EnvelopeDecided(id=envelope.header.id, order_key=key_of(sn, envelope)))
-
-    def deliver(
-        self, envelope: Envelope, sn: int, group: str, *outcomes: RangeOutcome, offset: int = 0
-    ) -> list[Effect]:
-        """As the group's first replica tells it; without outcomes, everything is new, from the offset on."""
-        key = key_of(sn, envelope)
-        if not outcomes:
-            outcomes = tuple(new(r.first_sequence, r.count, offset, key) for r in envelope.header.ranges)
-        message = EnvelopeDelivered(id=envelope.header.id, group=group, order_key=key, outcomes=outcomes)
-        return self.receive(REPLICAS[group][0], message)
-
-    def durable(self, envelope: Envelope, group: str, *sources: str) -> None:
-        for source in sources:
-            self.receive(source, EnvelopeDurable(id=envelope.header.id, group=group))
-
-    def finish(self, envelope: Envelope, sn: int) -> list[Effect]:
-        """Delivered and durable everywhere; the effects of the last word."""
-        effects: list[Effect] = []
-        for destination in envelope.header.destinations:
-            group = destination.group
-            self.deliver(envelope, sn, group)
-        for destination in envelope.header.destinations:
-            for source in REPLICAS[destination.group]:
-                message = EnvelopeDurable(id=envelope.header.id, group=destination.group)
-                effects += self.receive(source, message)
-        return effects
-
-
-def new(first: int, count: int, offset: int, key: bytes) -> RangeOutcome:
-    span = Span(first_sequence=first, count=count, first_offset=offset, order_key=key)
-    return RangeOutcome(spans=[span], last_sequence=first + count - 1)
-
-
-def envelopes(effects: list[Effect]) -> list[Envelope]:
-    return [message.envelope for message in sent(effects, Disseminate)]
-
-
-def replies(effects: list[Effect]) -> list[PublishReply]:
-    return sent(effects, PublishReply)
-
-
-def status(effects: list[Effect]) -> int:
-    (reply,) = replies(effects)
-    assert not envelopes(effects)
-    return reply.status
-
-
-def payloads(envelope: Envelope) -> list[bytes]:
-    return [message.payload for message in Batch.FromString(envelope.body).messages]
-
+from tests.unit.driving import LIVES, Driven, destinations, key_of, range_of, sends, sent
+from tests.unit.gateway_host import RESEND_S, VIEW, Host, envelopes, new, payloads, replies, status
 
 # ------------------------------------------------------------------------------------------------------ envelopes
 
@@ -408,8 +327,7 @@ def test_messages_that_were_delivered_apart_get_receipts_of_their_own():
 
 
 @pytest.mark.parametrize(
-    ("refusal", "expected"),
-    [(REFUSAL_FENCED, PUBLISH_STATUS_FENCED), (REFUSAL_GAP, PUBLISH_STATUS_SEQUENCE_GAP)],
+    ("refusal", "expected"), [(REFUSAL_FENCED, PUBLISH_STATUS_FENCED), (REFUSAL_GAP, PUBLISH_STATUS_SEQUENCE_GAP)]
 )
 def test_what_delivery_refused_is_refused_to_the_client(refusal, expected):
     host = Host()
@@ -570,198 +488,3 @@ def test_a_group_is_available_again_with_the_first_word_or_connection_of_a_major
     assert status(host.publish("a", client="c2")) == PUBLISH_STATUS_UNAVAILABLE
     host.connect("n2")
     assert envelopes(host.publish("a", client="c2"))
-
-
-# ------------------------------------------------------------------------------------------------------ refusals
-
-
-def test_a_producer_out_of_credits_is_told_to_come_back():
-    host = Host(producer_messages_max=3)
-    envelope = host.submit("a", count=2)
-    effects = host.publish("a", first=3, count=2)
-    assert status(effects) == PUBLISH_STATUS_RESOURCE_EXHAUSTED
-    assert replies(effects)[0].credits == 3
-    assert host.machine.buffers()["waiting"] == 0
-    assert host.submit("a", client="c2", count=3), "credits are each producer's own"
-    host.decide(envelope, 40)
-    assert status(host.publish("a", first=3, count=2)) == PUBLISH_STATUS_RESOURCE_EXHAUSTED, (
-        "decided is no receipt"
-    )
-    host.deliver(envelope, 40, "a")
-    assert host.submit("a", first=3, count=2)
-
-
-def test_credits_come_back_with_a_refusal_at_delivery_too():
-    host = Host(producer_messages_max=2)
-    envelope = host.submit("a", first=7, count=2)
-    host.deliver(envelope, 40, "a", RangeOutcome(refusal=REFUSAL_GAP))
-    assert host.submit("b", count=2)
-
-
-def test_after_a_refusal_nothing_overtakes_that_request_until_it_comes_again():
-    """Otherwise a pipelined client's later messages would come before the refused one."""
-    host = Host(producer_messages_max=2)
-    envelope = host.submit("a", count=2)
-    assert status(host.publish("a", "b", count=2)) == PUBLISH_STATUS_RESOURCE_EXHAUSTED
-    host.deliver(envelope, 40, "a")
-    for later in (("b",), ("a",), ("a", "b")):
-        assert status(host.publish(*later, first=3)) == PUBLISH_STATUS_SEQUENCE_GAP
-    assert host.submit("c"), "shares no group with it"
-    assert host.machine.buffers()["waiting"] == 0
-
-
-def test_what_was_refused_comes_in_when_it_is_repeated_in_its_order():
-    host = Host(producer_messages_max=2)
-    envelope = host.submit("a", count=2)
-    assert status(host.publish("b")) == PUBLISH_STATUS_RESOURCE_EXHAUSTED
-    assert status(host.publish("b", first=2)) == PUBLISH_STATUS_SEQUENCE_GAP
-    host.deliver(envelope, 40, "a")
-    assert status(host.publish("b", first=2)) == PUBLISH_STATUS_SEQUENCE_GAP, "its turn is second"
-    first = host.submit("b")
-    host.decide(first, 41)
-    assert host.submit("b", first=2)
-
-
-def test_an_unordered_message_may_pass_a_refused_one_to_another_set():
-    host = Host(producer_messages_max=2)
-    envelope = host.submit("a", count=2)
-    host.publish("a", "b")
-    host.deliver(envelope, 40, "a")
-    assert host.submit("b", unordered=True)
-
-
-def test_a_new_stream_of_the_client_starts_afresh():
-    host = Host(producer_messages_max=2)
-    envelope = host.submit("a", count=2)
-    host.publish("b")
-    host.deliver(envelope, 40, "a")
-    host.connect("c2")
-    assert status(host.publish("b", first=2)) == PUBLISH_STATUS_SEQUENCE_GAP, "another client's stream"
-    host.connect("c1")
-    assert host.submit("b", first=2)
-
-
-def test_a_new_stream_has_no_new_credits():
-    host = Host(producer_messages_max=2)
-    host.submit("a", count=2)
-    host.connect("c1")
-    assert status(host.publish("b")) == PUBLISH_STATUS_RESOURCE_EXHAUSTED
-
-
-def test_gaps_and_repetitions_are_left_for_delivery_to_tell():
-    """Only the groups know what came through other gateways."""
-    host = Host()
-    first = host.submit("a", count=3)
-    host.decide(first, 40)
-    second = host.submit("a", first=2, count=1)
-    host.decide(second, 41)
-    assert host.submit("a", first=9)
-
-
-def test_a_request_that_is_here_already_is_not_sent_twice():
-    host = Host()
-    first = host.submit("a", count=2)
-    assert host.publish("a", count=2) == []
-    host.publish("a", first=3)
-    assert host.publish("a", first=3) == []
-    (second,) = envelopes(host.decide(first, 40))
-    assert payloads(second) == [b"3"]
-    assert len(replies(host.deliver(first, 40, "a"))) == 1
-
-
-def test_a_request_repeated_over_another_stream_is_answered_there():
-    host = Host()
-    envelope = host.submit("a")
-    host.publish("a", client="c2", producer=b"c1")
-    assert [to for to, _ in sends(host.deliver(envelope, 40, "a"), PublishReply)] == [["c2"]]
-
-
-def test_each_request_of_a_range_is_answered_to_whoever_repeated_it():
-    host = Host()
-    first = host.submit("a")
-    host.publish("a", first=2)
-    host.publish("a", first=3)
-    (second,) = envelopes(host.decide(first, 40))
-    host.publish("a", first=2, client="c2", producer=b"c1")
-    answered = [to for to, _ in sends(host.deliver(second, 41, "a"), PublishReply)]
-    assert any("c2" in to for to in answered)
-
-
-def test_the_same_sequence_in_a_new_epoch_is_another_request():
-    """What its first life sent waits here and will be fenced; its second opened the producer elsewhere."""
-    host = Host()
-    first = host.submit("a", epoch=1)
-    host.publish("a", epoch=2, messages=[Message(payload=b"second life")])
-    (second,) = envelopes(host.decide(first, 40))
-    assert payloads(second) == [b"second life"]
-
-
-def test_after_opening_a_producer_its_next_sequence_is_accepted():
-    for last in (0, 17):
-        host = Host()
-        envelope = host.submit("a", first=0, count=0, open_token=b"token")
-        host.deliver(envelope, 40, "a", RangeOutcome(epoch=1, last_sequence=last))
-        assert host.submit("a", first=last + 1, epoch=1)
-
-
-def test_requests_without_messages_are_bounded_too():
-    host = Host(connected="", producer_messages_max=4)
-    for number in range(20):
-        host.publish("a", first=0, count=0, open_token=b"token %d" % number)
-    assert host.machine.buffers()["waiting"] <= 5
-
-
-def test_idle_producers_are_forgotten_though_one_waits_for_a_group_without_a_quorum():
-    host = Host(producers_idle_max=4)
-    host.submit("a")
-    for number in range(20):
-        host.finish(host.submit("c", producer=b"p%d" % number), 40 + number)
-    assert len(host.machine.producers) <= 6
-
-
-def test_a_producer_that_waits_is_not_forgotten():
-    host = Host(producers_idle_max=2)
-    envelope = host.submit("a")
-    for number in range(5):
-        host.finish(host.submit("c", producer=b"p%d" % number), 40 + number)
-    assert len(replies(host.deliver(envelope, 90, "a"))) == 1
-
-
-def test_replicas_that_connected_before_the_first_view_are_known_to_be_up():
-    host = Driven("g1", lambda: Gateway("g1"), None)
-    for peer in REPLICAS["a"]:
-        host.connect(peer)
-    host.step(ViewChanged, VIEW)
-    request = PublishRequest(producer=b"p", groups=["a"], first_sequence=1, messages=[Message()])
-    assert len(envelopes(host.receive("c1", request))) == 1
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        pytest.param({"groups": []}, id="no group"),
-        pytest.param({"groups": ["a", "a"]}, id="a group twice"),
-        pytest.param({"groups": ["a", "d"]}, id="an unknown group"),
-        pytest.param({"groups": [""]}, id="a group without a name"),
-        pytest.param({"groups": ["a", "b", "c"]}, id="too many groups"),
-        pytest.param({"producer": b""}, id="no producer"),
-        pytest.param({"messages": []}, id="no message"),
-        pytest.param({"open_token": b"token"}, id="messages and a token"),
-        pytest.param({"first_sequence": 0}, id="sequence 0"),
-        pytest.param({"messages": [Message()] * 5}, id="too many messages"),
-        pytest.param({"messages": [Message(payload=bytes(101))]}, id="a payload too long"),
-        pytest.param({"messages": [Message(key=bytes(3000))]}, id="a request too long"),
-        pytest.param({"session": b"1234567"}, id="a session too short"),
-        pytest.param({"session": b"123456789"}, id="a session too long"),
-        pytest.param({"session": pack_u64(2**62 + 1)}, id="a session from the future"),
-    ],
-)
-def test_bad_input_is_an_invalid_argument_and_nothing_is_stored(wrong):
-    host = Host(groups_max=2, envelope_messages_max=4, payload_bytes_max=100, envelope_bytes_max=1000)
-    fields = {"producer": b"p", "groups": ["a"], "first_sequence": 1, "messages": [Message()], **wrong}
-    effects = host.receive("c1", PublishRequest(**fields))
-    assert status(effects) == PUBLISH_STATUS_INVALID_ARGUMENT
-    assert replies(effects)[0].detail
-    assert host.machine.buffers() == {"waiting": 0, "unanswered": 0, "open": 0}
-    assert host.machine.producers == {}
-    assert host.submit("b", producer=b"p"), "and nothing has to be repeated"

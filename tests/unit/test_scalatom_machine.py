@@ -15,6 +15,7 @@ from ordercast.core.machine import (
     Send,
     Watermark,
 )
+from ordercast.protocols.scalatom.settings import Settings
 from ordercast.v1.common_pb2 import REFUSAL_GAP
 from ordercast.v1.consensus_pb2 import Decide
 from ordercast.v1.sequencer_pb2 import (
@@ -426,6 +427,18 @@ def test_without_a_quorum_of_stamps_it_only_finds_out_what_was_decided():
     host, envelope = Host(), envelope_of(0, "a", coordinator="n3")
     host.take(envelope)
     assert [proposal.value for proposal in handed(host.tick(SILENCE_S), Propose)] == [None]
+
+
+@pytest.mark.xfail(strict=True, reason="patience is four times the smoothed time of a decision, without a limit")
+def test_a_long_wait_for_a_quorum_does_not_make_the_process_patient_ever_after():
+    """One envelope waited out an outage; when the next one is lost on its way, somebody has to step in soon."""
+    host, one, two = Host(), envelope_of(0, "a"), envelope_of(1, "a")
+    host.take(one)
+    host.now += 1000.0
+    host.order(one, 9)
+    host.take(two)
+    host.now += 10 * Settings().silence_s_max
+    assert sent(host.tick(), Disseminate), "relayed to those who have not stamped it"
 
 
 def test_whoever_asks_about_an_undecided_envelope_gets_the_stamp():

@@ -2,11 +2,13 @@
 
 import pytest
 
-from ordercast.core.machine import Deliver, Effect, Ended, Persist, ResetLog, Retired
+from ordercast.core.machine import Deliver, Effect, Ended, Persist, ResetLog, Retired, SetTimer
+from ordercast.protocols.scalatom.machine import Scalatom
 from ordercast.v1.consensus_pb2 import Close
 from ordercast.v1.sequencer_pb2 import EnvelopeDurable, FetchLog, Gossip, Have, HaveAsk, LogChunk, RecTs, Snapshot
 from tests.unit.driving import (
     CONFIGURATION,
+    Driven,
     delivered,
     destinations,
     envelope_of,
@@ -121,6 +123,12 @@ def test_an_envelope_delivered_in_one_of_two_groups_is_recovered_as_such():
     host.restart()
     assert host.machine.buffers()["undelivered"] == 1
     assert delivered(host.gossip("n4", 10, base=0)) == [("b", 0, envelope.header.id)]
+
+
+@pytest.mark.xfail(strict=True, reason="the first tick asserts that there is a view")
+def test_a_process_waits_for_its_first_view_however_long_that_takes():
+    host = Driven("n1", lambda: Scalatom("n1"), None)
+    assert [effect.name for effect in host.tick(10.0) if isinstance(effect, SetTimer)] == ["tick"]
 
 
 # ----------------------------------------------------------------------------------------------------- catching up

@@ -117,5 +117,7 @@ def _mutants(only: str | None, jobs: int, json: bool) -> None:
         for row in rows:
             mark = "caught" if row["caught"] else "MISSED"
             where = f"schedule {row['seed']}" if isinstance(row["seed"], str) else f"seed {row['seed']}"
-            out.print(f"{mark}  {row['mutant']:<48} {row['property'] or '':<14} {where}", highlight=False)
+            out.print(
+                f"{mark}  {row['mutant']:<48} {row['property'] or '':<14} {where}", highlight=False, soft_wrap=True
+            )
     raise typer.Exit(0 if all(c.caught for c in catches) else 1)

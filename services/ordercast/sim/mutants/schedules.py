@@ -113,6 +113,30 @@ class StampLostInACrash(Schedule):
         stage.finish()
 
 
+class ClockGoesBack(Schedule):
+    """[E7] n1 told n2 that it will stamp nothing below 103, and n2 delivered m at 101 on the strength of that. n1
+    restarts; if its clock starts from what it holds, it stamps m' at 0, and {n1, n3} decide that."""
+
+    mutant = "clock-reservation-ignored"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "c": ("n2",), "x": ("n1",)}
+
+    def play(self, stage: Stage) -> None:
+        stage.raise_clock("n1", "x", 100)
+        stage.block("g2", "n3")
+        stage.block("n1", "n3")
+        stage.block("n2", "n3")
+        stage.publish("c2", "a", "c")  # m, coordinator n2
+        stage.run(0.05)
+        stage.crash("n1")
+        stage.block("g1", "n2")
+        stage.restart("n1")
+        stage.open("n1", "n3")
+        stage.run(0.01)
+        stage.publish("c1", "a")  # m', coordinator n3
+        stage.run(0.05)
+        stage.finish()
+
+
 class DecidedButNotKnown(Schedule):
     """[E6] m1 is decided high by n3, whose clock is far ahead; the producer's next envelope meets replicas that
     have not heard of that yet. Only the session clock lifts their stamps above it."""
@@ -254,6 +278,7 @@ SCHEDULES: dict[str, type[Schedule]] = {
         ClockWithoutEntry,
         OnlyHolderDies,
         StampLostInACrash,
+        ClockGoesBack,
         DecidedButNotKnown,
         VotesLost,
         RoundZeroTwice,
