@@ -178,7 +178,6 @@ def test_replicas_that_connected_before_the_first_view_are_known_to_be_up():
     assert len(envelopes(host.receive("c1", request))) == 1
 
 
-@pytest.mark.xfail(strict=True, reason="whoever has no replica when it connects is taken for a client for good")
 def test_a_process_that_was_connected_before_a_view_gave_it_a_replica_is_known_to_be_up():
     host = Driven("g1", lambda: Gateway("g1"), view_of({"a": "n1 n2 n3"}))
     host.connect("n6")

@@ -429,7 +429,6 @@ def test_without_a_quorum_of_stamps_it_only_finds_out_what_was_decided():
     assert [proposal.value for proposal in handed(host.tick(SILENCE_S), Propose)] == [None]
 
 
-@pytest.mark.xfail(strict=True, reason="patience is four times the smoothed time of a decision, without a limit")
 def test_a_long_wait_for_a_quorum_does_not_make_the_process_patient_ever_after():
     """One envelope waited out an outage; when the next one is lost on its way, somebody has to step in soon."""
     host, one, two = Host(), envelope_of(0, "a"), envelope_of(1, "a")

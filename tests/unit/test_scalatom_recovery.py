@@ -125,7 +125,6 @@ def test_an_envelope_delivered_in_one_of_two_groups_is_recovered_as_such():
     assert delivered(host.gossip("n4", 10, base=0)) == [("b", 0, envelope.header.id)]
 
 
-@pytest.mark.xfail(strict=True, reason="the first tick asserts that there is a view")
 def test_a_process_waits_for_its_first_view_however_long_that_takes():
     host = Driven("n1", lambda: Scalatom("n1"), None)
     assert [effect.name for effect in host.tick(10.0) if isinstance(effect, SetTimer)] == ["tick"]

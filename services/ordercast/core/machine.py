@@ -12,7 +12,7 @@ What a driver promises:
 * **Deliver becomes durable with the next Persist of the same machine, in one transaction.** So the log, the
   position in it and the idempotence state never disagree after a crash.
 * **Start is the first event and carries every record the machine had persisted.** A machine has no other way
-  to remember.
+  to remember. A ViewChanged comes before anything is received.
 * **What one machine sends to one peer arrives in order, or ChannelReset says that some of it may be lost.**
   The first connection is announced by a ChannelReset too: that is how a machine learns incarnations.
 * **Machines of one process compose by Hand:** an event for a sibling, performed in order like any effect.

@@ -90,6 +90,8 @@ class Gateway:
         #: Until when each silent process is believed to be down.
         self.suspected: dict[str, float] = {}
         self._is_ticking = False
+        #: Something came, was decided or finished since envelopes were last filled.
+        self._may_fill = False
         self.out: list[Effect] = []
         self.now = 0.0
         self._on_message: dict[type, Callable[[Receive], None]] = {
@@ -106,18 +108,21 @@ class Gateway:
                 self._on_message[type(event.message)](event)
             case TimerFired():
                 self._is_ticking = False
+                self._may_fill = True
                 self._on_tick()
             case ChannelReset():
                 self._on_channel_reset(event)
             case ViewChanged():
-                self.view = view = View(event.view)
-                self.connected = {p: i for p, i in self.connected.items() if p in view.hosts or p == self.process}
+                self._may_fill = True
+                self.view = View(event.view)
             case Start():
                 # A replica in our own process needs no channel.
                 self.incarnation = self.connected[self.process] = event.incarnation
             case _:
                 pass
-        self._fill_envelopes()
+        if self._may_fill:
+            self._may_fill = False
+            self._fill_envelopes()
         if (self.open or self.waiting) and not self._is_ticking:
             self._is_ticking = True
             self.out.append(SetTimer(TICK, self.settings.tick_s))
@@ -134,11 +139,15 @@ class Gateway:
 
     def _on_publish(self, event: Receive) -> None:
         request: PublishRequest = event.message
+        assert self.view is not None
         groups = tuple(sorted(request.groups))
         wrong = self._what_is_wrong(request, groups)
         if wrong:
             self._refuse(event.source, request, PUBLISH_STATUS_INVALID_ARGUMENT, wrong)
             return
+        if event.source != self.process and event.source not in self.view.hosts:
+            self.connected.pop(event.source, None)  # a client, and not a replica that is still to come
+            self.heard.pop(event.source, None)
         producer = self._producer(request.producer, event.source)
         item = Waiting(
             event.source,
@@ -162,13 +171,14 @@ class Gateway:
             producer.refuse(item)
             self._refuse(event.source, request, status, detail)
             return
-        producer.refused.pop(item.key, None)
+        producer.refused.pop(item.place, None)
         if request.session:
             producer.clock = max(producer.clock, unpack_u64(request.session))
         producer.requests[item.key] = item
         producer.outstanding += item.cost
         producer.waiting.append(item)
         self.waiting[producer.id] = producer
+        self._may_fill = True
 
     def _what_is_wrong(self, request: PublishRequest, groups: Groups) -> str:
         """A clear error for every bad input, before anything is stored."""
@@ -383,7 +393,7 @@ class Gateway:
             return
         if len(order_key) != KEY_BYTES or sn_of(order_key) > CLOCK_MAX:
             raise RemoteProtocolError("not an order key")
-        opened.decided = True
+        opened.decided = self._may_fill = True
         header = opened.envelope.header
         for range_ in header.ranges:
             producer = self.producers[range_.producer]
@@ -450,12 +460,15 @@ class Gateway:
     def _on_durable(self, event: Receive) -> None:
         opened = self._opened(event)
         if opened is not None:
+            if event.message.group not in opened.groups:
+                raise RemoteProtocolError("not a delivery of this envelope")
             opened.durable.setdefault(event.message.group, {})[event.source] = None
             self._finish(opened)
 
     def _finish(self, opened: Open) -> None:
         if opened.answered and self.is_finished(opened):
             del self.open[opened.envelope.header.id]
+            self._may_fill = True
             for group in opened.groups:
                 self.open_by_group[group] -= 1
 
@@ -495,10 +508,9 @@ class Gateway:
 
     def _on_channel_reset(self, event: ChannelReset) -> None:
         peer = event.peer
-        if self.view is not None and peer not in self.view.hosts:
-            self._on_new_stream(peer)
-            return
+        self._on_new_stream(peer)
         self.connected[peer] = event.incarnation
+        self._may_fill = True
         self.heard[peer] = self.now
         self.suspected.pop(peer, None)
         again = [opened for opened in self.open.values() if self._owes(opened, peer)]

@@ -42,6 +42,11 @@ class Waiting:
         return (self.groups, self.epoch, self.first_sequence, len(self.messages), self.open_token)
 
     @property
+    def place(self) -> tuple[Groups, int, int]:
+        """Where it stands among its producer's requests, in whatever batch it comes again."""
+        return (self.groups, self.epoch, self.first_sequence)
+
+    @property
     def cost(self) -> int:
         """In credits. Opening carries no message, but takes an answer too."""
         return max(len(self.messages), 1)
@@ -59,7 +64,7 @@ class Producer:
     #: Everything that has no answer yet, waiting or in an envelope.
     requests: dict[RequestKey, Waiting] = field(default_factory=dict)
     #: Requests that were refused and did not come again, in the order they came.
-    refused: dict[RequestKey, Waiting] = field(default_factory=dict)
+    refused: dict[tuple[Groups, int, int], Waiting] = field(default_factory=dict)
     #: Messages without a receipt.
     outstanding: int = 0
 
@@ -68,7 +73,7 @@ class Producer:
         if item.open_token:
             return False
         for earlier in self.refused.values():
-            if earlier.key == item.key:
+            if earlier.place == item.place:
                 return False
             if earlier.groups == item.groups and earlier.first_sequence < item.first_sequence:
                 return True
@@ -79,12 +84,12 @@ class Producer:
 
     def refuse(self, item: Waiting) -> None:
         if not item.open_token and len(self.refused) < REFUSED_MAX:
-            self.refused.setdefault(item.key, item)
+            self.refused.setdefault(item.place, item)
 
     @property
     def is_idle(self) -> bool:
         """All it sent has its receipt, and with it the token that says what it has seen."""
-        return not (self.waiting or self.undecided or self.outstanding)
+        return not (self.waiting or self.undecided or self.outstanding or self.refused)
 
     def ready(self) -> list[Waiting]:
         """What may leave now, in order.

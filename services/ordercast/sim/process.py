@@ -252,11 +252,8 @@ class Process:
         slot.log = []
         if effect.barrier:
             slot.barrier = transaction.number
-            if not effect.records:
-                transaction.callbacks.append(lambda: None)
-        if effect.then:
-            for send in effect.then:
-                transaction.callbacks.append(lambda send=send: self._do(role, slot, send))  # type: ignore[misc]
+            transaction.is_awaited = True
+        transaction.then.extend(effect.then)
 
     def _do(self, role: str, slot: Slot, effect: Effect) -> None:
         world = self.world
@@ -337,8 +334,8 @@ class Process:
             return
         self.disk.synced()
         self.durable = transaction.number
-        for callback in transaction.callbacks:
-            callback()
+        for send in transaction.then:
+            self._send(send)
         for role, slot in self.slots.items():
             backlog = slot.backlog
             while backlog and backlog[0][0] <= self.durable:

@@ -23,6 +23,8 @@ from ordercast.sim.world import World
 
 #: Simulated seconds after the healing in which everything must have come to rest.
 REST_S_MAX = 300.0
+#: And in which a group that is asked to must have caught up.
+WATERMARK_S_MAX = 60.0
 
 
 @dataclass(slots=True)
@@ -248,7 +250,10 @@ def _check_watermarks(cluster: Cluster) -> None:
         replica = cluster.live_replicas(group)[0]
         asked[group] = last_key_of(highest + 1)
         cluster.advance(group, replica, highest + 1)
-    cluster.world.run_until(cluster.world.now + 4.0)
-    for group, key in asked.items():
-        if cluster.logs.groups[group].watermark < key:
-            raise Violation("termination", f"{group} never reached the watermark it was asked for")
+    world = cluster.world
+    world.run_until(world.now + 4.0)
+    latest = world.now + WATERMARK_S_MAX
+    while missing := [group for group, key in asked.items() if cluster.logs.groups[group].watermark < key]:
+        if world.now > latest:
+            raise Violation("termination", f"{missing[0]} never reached the watermark it was asked for")
+        world.run_until(world.now + 0.5)

@@ -139,6 +139,8 @@ class Acceptor:
             return effects
         if vote is None:
             vote = self._open(instance, round_)
+        if vote.voted == round_ and vote.value != accept.value:
+            raise RemoteProtocolError("a round with two values")
         vote.promised = vote.voted = round_
         vote.value = accept.value
         records.append((_INSTANCE + instance, vote.record()))

@@ -258,6 +258,8 @@ class CatchUp:
         end = snapshot.order_key
         if len(end) != KEY_BYTES or sn_of(end) > CLOCK_MAX:
             raise RemoteProtocolError("not an order key")
+        if snapshot.retired > CLOCK_MAX:
+            raise RemoteProtocolError("not an incarnation")
         self._check_entries(replica, snapshot.entries)
         if len(snapshot.entries) > snapshot.position or any(entry.order_key > end for entry in snapshot.entries):
             raise RemoteProtocolError("a snapshot with entries behind its end")

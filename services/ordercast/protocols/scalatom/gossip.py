@@ -106,13 +106,14 @@ class Gossiper:
             self.tell_freed(replica, event.source)
 
     def _check(self, gossip: Gossip) -> None:
-        if gossip.clock < gossip.base or any(
-            not gossip.base <= entry.rec_ts < gossip.clock or len(entry.id) != ID_BYTES for entry in gossip.entries
-        ):
-            raise RemoteProtocolError("a statement about other entries than it names")
-        if max(gossip.clock, gossip.advance) > CLOCK_MAX:
+        base, clock = gossip.base, gossip.clock
+        for entry in gossip.entries:
+            if not base <= entry.rec_ts < clock or len(entry.id) != ID_BYTES:
+                raise RemoteProtocolError("a statement about other entries than it names")
+        if not base <= clock <= CLOCK_MAX or gossip.advance > CLOCK_MAX:
             raise RemoteProtocolError("a clock that would raise everyone's without end")
-        if len(gossip.forgotten) != KEY_BYTES or sn_of(gossip.forgotten) > CLOCK_MAX:
+        forgotten = gossip.forgotten
+        if len(forgotten) != KEY_BYTES or sn_of(forgotten) > CLOCK_MAX:
             raise RemoteProtocolError("not an order key")
 
     def continues(self, peer: Peer, gossip: Gossip) -> bool:

@@ -369,7 +369,7 @@ class Scalatom:
 
     def patience_s(self) -> float:
         """How long silence is normal: on a slow network, stepping in too early only makes proposers duel."""
-        return max(self.settings.silence_s, 4 * self.decision_s)
+        return max(self.settings.silence_s, min(4 * self.decision_s, self.settings.patience_s_max))
 
     # ------------------------------------------------------------------------- step 3: sequence number
 
@@ -499,7 +499,9 @@ class Scalatom:
         if held.sn is not None:
             return False
         held.sn = sn
-        self.decision_s += 0.1 * (self.now - held.since - self.decision_s)
+        # One that waited for a quorum says little about the network: slow ones count less than quick ones.
+        took_s = min(self.now - held.since, self.settings.patience_s_max)
+        self.decision_s += (0.1 if took_s > self.decision_s else 0.5) * (took_s - self.decision_s)
         self.raise_clock(max(self.clock, sn) + 1)
         if self.observe:
             self.out.append(Observe("decided", held.id, f"sn {sn}"))
@@ -623,6 +625,7 @@ class Scalatom:
         sn = sn_of(event.key)
         if len(event.key) != KEY_BYTES or sn > CLOCK_MAX:
             raise RemoteProtocolError("not an order key")
+        self.wake()
         replica.advance_to = max(replica.advance_to, sn)
         self.raise_clock(sn + 1)
         self.gossiper.tell_all(replica)

@@ -12,6 +12,8 @@ class Settings:
     #: No word of a replica about an envelope for so long: relay, pull, ask, take over. Doubles each time.
     silence_s: float = 0.3
     silence_s_max: float = 2.0
+    #: Where decisions take long, silence is normal for longer: four times as long as they take, at most this.
+    patience_s_max: float = 10.0
     #: Gossip at least this often, if only to say "nothing new since".
     gossip_s: float = 1.0
     #: The clock is reserved this far ahead, so that few receipts persist it (E7).

@@ -20,8 +20,8 @@ def check_receipts(logs: LogChecker, board: Board) -> None:
             offset = log.offsets.get(receipt.key)
             if offset is None:
                 raise Violation("receipt", f"{name_of(receipt.key)} has a receipt but is not in {group}")
-            if receipt.order_key and receipt.order_key not in log.keys:
-                raise Violation("receipt", f"{name_of(receipt.key)} has a receipt with a key that {group} lacks")
+            if receipt.order_key and receipt.order_key != log.order_keys[receipt.key]:
+                raise Violation("receipt", f"{name_of(receipt.key)} has a receipt with another key than {group}")
             if receipt.order_key and receipt.offsets.get(group) != offset:
                 raise Violation(
                     "receipt",

@@ -28,6 +28,7 @@ class GroupLog:
     #: The messages in order of offset, and the position of each.
     messages: list[MessageKey] = field(default_factory=list)
     offsets: dict[MessageKey, int] = field(default_factory=dict)
+    order_keys: dict[MessageKey, bytes] = field(default_factory=dict)
     positions: dict[str, int] = field(default_factory=dict)
     watermark: bytes = b""
 
@@ -120,6 +121,7 @@ class LogChecker:
         if offset != len(group.messages):
             raise Violation("integrity", f"{process} gives offset {offset} in {name}, not {len(group.messages)}")
         group.offsets[key] = offset
+        group.order_keys[key] = entry.order_key
         group.messages.append(key)
         self.board.post(int.from_bytes(entry.order_key[:8], "big"), key)
 

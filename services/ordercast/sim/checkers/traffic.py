@@ -62,16 +62,13 @@ class TrafficChecker:
     def __init__(self, view: Any) -> None:
         self.view = View(view)
         #: Envelope -> (processes that may speak of it, its groups), learnt from whoever submits it.
-        self.known: dict[bytes, tuple[dict[str, None], tuple[str, ...]]] = {}
+        self.known: dict[bytes, tuple[frozenset[str], tuple[str, ...]]] = {}
         self.by_kind: dict[str, int] = {}
-        self.bytes = 0
 
     def on_send(self, source: str, to: Sequence[str], message: Any, size: int) -> None:
         kind = FIELD_OF[type(message)]
-        others = len(to) - (source in to)
-        self.by_kind[kind] = self.by_kind.get(kind, 0) + others
-        self.bytes += size * others
-        if kind in SIZES:
+        self.by_kind[kind] = self.by_kind.get(kind, 0) + len(to) - (source in to)
+        if kind in SIZES and size > SIZES[kind][0]:
             self._check_size(source, kind, message, size)
         about = ABOUT.get(kind)
         if about is None:
@@ -83,12 +80,11 @@ class TrafficChecker:
             if known is None:
                 raise Violation("participants", f"{source} speaks of {describe(id_)}, which nobody sent")
             processes, groups = known
-            for process in (source, *to):
-                if process not in processes:
-                    raise Violation(
-                        "participants",
-                        f"{source} sends {describe(message)} to {process}, but {describe(id_)} is for {groups}",
-                    )
+            if source not in processes or not processes.issuperset(to):
+                raise Violation(
+                    "participants",
+                    f"{source} sends {describe(message)} to {list(to)}, but {describe(id_)} is for {groups}",
+                )
             if kind in GROUP and message.group not in groups:
                 raise Violation(
                     "participants",
@@ -97,7 +93,7 @@ class TrafficChecker:
 
     def _learn(self, source: str, header: Any) -> None:
         names = tuple(destination.group for destination in header.destinations)
-        processes = dict.fromkeys((*self.view.replicas_of(names), *self.view.acceptors_of(names), source))
+        processes = frozenset((*self.view.replicas_of(names), *self.view.acceptors_of(names), source))
         self.known[header.id] = (processes, names)
 
     def _check_size(self, source: str, kind: str, message: Any, size: int) -> None:
