@@ -136,7 +136,7 @@ class Run:
         kinds = PROCESS_FAULTS + (NETWORK_FAULTS if len(self.members) > 1 else ())
         rates = {kind: random.choice([0.3, 1.0]) for kind in kinds if random.random() < 0.4}
         self.faults = Faults(
-            self.world, Random(f"{seed}/faults"), rates, self.healing_at, DomainView(groups=groups), []
+            self.world, Random(f"{seed}/faults"), rates, self.healing_at, DomainView(groups=groups)
         )
         self.world.at(self.healing_at, self._calm_down)
         time = 0.0

@@ -33,7 +33,7 @@ class Host(Driven):
 
     def decide(self, envelope: Envelope, sn: int) -> list[Effect]:
         """By the proposer here."""
-        return self.step(Decided, envelope.header.id, pack_u64(sn), True)
+        return self.step(Decided, envelope.header.id, pack_u64(sn))
 
     def told(self, source: str, envelope: Envelope, sn: int) -> list[Effect]:
         return self.receive(source, Decide(instance=envelope.header.id, value=pack_u64(sn)))

@@ -58,10 +58,6 @@ def test_an_entry_withheld_below_the_base_holds_nothing_up():
     assert (statement.clock, statement.entries) == (9, entries(5, 7))
 
 
-def test_what_is_withheld_is_known_by_id():
-    assert history_of(2, 5, 7).withheld(lambda id_: id_ == id_of(5)) == [id_of(2), id_of(7)]
-
-
 def test_a_forgotten_entry_is_covered_by_its_order_key():
     history = history_of(2, 5, 7)
     history.forget(id_of(5), 5, key_of(30))

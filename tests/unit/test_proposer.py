@@ -158,9 +158,9 @@ def test_a_decision_is_told_to_the_other_learners_and_handed_to_the_client():
     effects = host.accepted("n1", "n3", "n4", number=0)
     assert sends(effects, Decide) == [(["n1", "n7"], Decide(instance=INSTANCE, value=b"x"))]
     (decided,) = handed(effects, Decided)
-    assert (decided.instance, decided.value, decided.here) == (INSTANCE, b"x", True)
+    assert (decided.instance, decided.value) == (INSTANCE, b"x")
     assert host.machine.buffers() == {"attempts": 1}, "until the client says that it knows"
-    host.step(Decided, INSTANCE, b"x", False)
+    host.step(Decided, INSTANCE, b"x")
     assert host.machine.buffers() == {"attempts": 0}
 
 
@@ -277,7 +277,7 @@ def test_a_closed_instance_is_handed_to_the_client_and_given_up():
     effects = host.receive("n3", Closed(instance=INSTANCE))
     assert [closed.instance for closed in handed(effects, InstanceClosed)] == [INSTANCE]
     assert sends(host.propose(b"y"), Accept) == [], "not even round 0 again"
-    host.step(Decided, INSTANCE, b"", False)
+    host.step(Decided, INSTANCE, b"")
     assert host.machine.buffers() == {"attempts": 0}
     assert host.tick(10.0) == []
 
@@ -285,7 +285,7 @@ def test_a_closed_instance_is_handed_to_the_client_and_given_up():
 def test_a_decision_from_elsewhere_ends_the_attempt():
     host = Host()
     host.propose(b"x", owner="n1")
-    assert host.step(Decided, INSTANCE, b"y", False) == []
+    assert host.step(Decided, INSTANCE, b"y") == []
     assert host.machine.buffers() == {"attempts": 0}
     assert host.promise("n1", "n3", "n4") == []
 

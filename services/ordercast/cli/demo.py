@@ -24,7 +24,8 @@ class Show:
         self.stage = stage
         self.quiet = quiet
         self.pace = pace
-        self.logs: dict[tuple[str, str], list[str]] = {}
+        #: By group and replica: what is at each offset.
+        self.logs: dict[tuple[str, str], dict[int, str]] = {}
         self.last = 0.0
         self._deliver = stage.world.on_deliver
         stage.world.on_deliver = self.on_deliver
@@ -38,14 +39,15 @@ class Show:
             for span in outcome.spans:
                 if not span.duplicate:
                     first = index + span.first_sequence - range_.first_sequence
-                    for body in bodies[first : first + span.count]:
-                        self._message(process, effect.group, body.payload.decode())
+                    for number in range(span.count):
+                        text = bodies[first + number].payload.decode()
+                        self._message(process, effect.group, span.first_offset + number, text)
             index += range_.count
 
-    def _message(self, process: str, group: str, text: str) -> None:
-        log = self.logs.setdefault((group, process), [])
-        if text not in log:  # a restarted replica may deliver again what it had not yet written down
-            log.append(text)
+    def _message(self, process: str, group: str, offset: int, text: str) -> None:
+        log = self.logs.setdefault((group, process), {})
+        if log.get(offset) != text:  # a restarted replica may deliver again what it had not yet written down
+            log[offset] = text
             self.say(f"[{COLOURS[text.split()[0]]}]{process} delivers in {group}: {text}[/]")
 
     def say(self, text: str) -> None:
@@ -75,7 +77,10 @@ def demo(
     except Violation as found:
         violation = found
     if json:
-        logs = [{"group": g, "replica": p, "delivered": log} for (g, p), log in sorted(show.logs.items())]
+        logs = [
+            {"group": group, "replica": replica, "delivered": [log[offset] for offset in sorted(log)]}
+            for (group, replica), log in sorted(show.logs.items())
+        ]
         print_json({"deliveries": logs, "violation": str(violation) if violation else None})
     else:
         _print_side_by_side(show)
@@ -99,12 +104,12 @@ def _play(stage: Stage, show: Show, random: Random) -> None:
 def _print_side_by_side(show: Show) -> None:
     for group in GROUPS:
         table = Table(title=f"group {group}", title_justify="left")
-        columns = [show.logs.get((group, replica), []) for replica in GROUPS[group]]
+        columns = [show.logs.get((group, replica), {}) for replica in GROUPS[group]]
         table.add_column("offset", justify="right", style="dim")
         for replica in GROUPS[group]:
             table.add_column(replica)
-        for offset in range(max(len(column) for column in columns)):
-            cells = [column[offset] if offset < len(column) else "" for column in columns]
+        for offset in range(max((max(column, default=-1) for column in columns), default=-1) + 1):
+            cells = [column.get(offset, "") for column in columns]
             table.add_row(str(offset), *(f"[{COLOURS[c.split()[0]]}]{c}[/]" if c else "-" for c in cells))
         out.print(table)
 

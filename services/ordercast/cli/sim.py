@@ -18,7 +18,7 @@ class Protocol(StrEnum):
 
 def sim(
     protocol: Annotated[Protocol, typer.Argument(help="The protocol to run.")],
-    seed: Annotated[int | None, typer.Option(help="Run this one seed.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Run this one seed, whatever --seeds says.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds to run.")] = 100,
     first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 1,
     jobs: Annotated[int, typer.Option(min=1, help="Processes to spread the runs over.")] = 1,
@@ -38,6 +38,8 @@ def sim(
     """
     if trace and (seed is None or json):
         raise typer.BadParameter("--trace prints the conversation of one run: give --seed, and not --json")
+    if (mutants or mutant is not None) and (seed is not None or trace):
+        raise typer.BadParameter("mutants choose their own seeds: leave --seed and --trace out")
     if mutants or mutant is not None:
         _mutants(mutant, jobs, json)
         return
@@ -97,7 +99,7 @@ def _table(summary: dict[str, Any], campaign: Campaign) -> None:
     for key, value in summary.items():
         out.print(f"{key:>20}  {value}", highlight=False)
     strikes = ", ".join(f"{count} {kind}" for kind, count in sorted(campaign.strikes.items()))
-    out.print(f"{'faults':>20}  {strikes}", highlight=False)
+    out.print(f"{'faults':>20}  {strikes}", highlight=False, soft_wrap=True)
 
 
 def _mutants(only: str | None, jobs: int, json: bool) -> None:

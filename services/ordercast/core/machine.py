@@ -19,8 +19,8 @@ What a driver promises:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 from ordercast.v1.sequencer_pb2 import LogEntry
 
@@ -41,8 +41,6 @@ class Start(Event):
 
     incarnation: int
     records: Sequence[tuple[bytes, bytes]]
-    #: Where each group's delivery log begins: older entries were dropped by retention.
-    log_begins: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -142,11 +140,10 @@ class Propose(Event):
 
 @dataclass(slots=True)
 class Decided(Event):
-    """From consensus. `here` says that this process drove the decision and is the first to know."""
+    """From consensus: this process drove the decision and is the first to know. To consensus: we know."""
 
     instance: bytes
     value: bytes
-    here: bool
 
 
 @dataclass(slots=True)
@@ -245,6 +242,7 @@ class Observe(Effect):
     detail: str = ""
 
 
+@runtime_checkable
 class KeepsIncarnations(Protocol):
     """A machine that remembers gateway incarnations. Membership retires what is below everyone's answer."""
 

@@ -20,7 +20,6 @@ class View:
     """An index over a DomainView. Built anew when the view changes, never edited."""
 
     def __init__(self, view: DomainView) -> None:
-        self.number = view.number
         self.groups: dict[str, Group] = {
             g.group: Group(g.group, g.configuration, tuple(g.replicas), tuple(g.acceptors)) for g in view.groups
         }

@@ -414,7 +414,7 @@ class Gateway:
         self._finish(opened)
 
     def _answer(self, opened: Open) -> None:
-        """Rule 12: one replica of each destination group has delivered."""
+        """One replica of each destination group has delivered; payload and decision are durable already."""
         opened.answered = True
         for index, range_ in enumerate(opened.envelope.header.ranges):
             producer = self.producers[range_.producer]

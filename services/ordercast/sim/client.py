@@ -28,6 +28,10 @@ MessageKey = tuple[bytes, Groups, int]
 TIMER = "client"
 
 
+def name_of(key: MessageKey) -> str:
+    return f"{key[0].decode()} to {','.join(key[1])} #{key[2]}"
+
+
 @dataclass(slots=True)
 class Dial(Effect):
     """Connect anew to a gateway: a new stream of requests."""
@@ -94,7 +98,6 @@ class Board:
 class Request:
     message: PublishRequest
     missing: dict[int, None]
-    at: float
 
 
 class Client:
@@ -119,7 +122,6 @@ class Client:
         self.retry_at: float | None = None
         self.patience_s = settings.patience_s
         self.fenced = False
-        self.switches = 0
 
     @property
     def is_done(self) -> bool:
@@ -157,7 +159,6 @@ class Client:
         if (self.outstanding or not self.connected) and now - self.waiting_since > self.patience_s:
             gateways = self.settings.gateways
             self.patience_s = min(self.patience_s * 2, 5.0)  # back to normal with the next receipt
-            self.switches += 1
             return self._dial(gateways[event.chance % len(gateways)], now)
         effects: list[Effect] = []
         while self.connected and self._may_send(now):
@@ -221,7 +222,7 @@ class Client:
     def _send(self, request: PublishRequest, missing: dict[int, None], now: float) -> list[Effect]:
         if not self.outstanding:
             self.waiting_since = now
-        self.outstanding.append(Request(request, missing, now))
+        self.outstanding.append(Request(request, missing))
         return [Send((self.gateway,), request)]
 
     def _see(self, clock: int, key: MessageKey) -> None:

@@ -95,12 +95,11 @@ class Disk:
         self.writing = self.sealed.popleft()
         return True
 
-    def synced(self) -> Transaction:
+    def synced(self) -> None:
         transaction = self.writing
         assert transaction is not None
         self.writing = None
         self._apply(transaction)
-        return transaction
 
     def _apply(self, transaction: Transaction) -> None:
         for role, key, value in transaction.records:

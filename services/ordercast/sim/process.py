@@ -63,8 +63,9 @@ class Process:
         self.slots: dict[str, Slot] = {}
         self.routes: dict[type, str] = {}
         self.paused_until = 0.0
-        #: Wall clock minus simulated time, and how fast the monotonic clock runs.
+        #: The wall clock jumps; the monotonic clock runs at its own rate and may jump ahead (a suspended machine).
         self.wall_offset = 0.0
+        self.clock_offset = 0.0
         self.clock_rate = 1.0
         self.commits = 0
         #: Crash at this commit: "before" it is durable, "torn" in the middle, or "after", unheard.
@@ -91,10 +92,9 @@ class Process:
         self._local.clear()
         self.durable = self.disk.open.number - 1
         self.written = {g: Log(log.begins, list(log.entries)) for g, log in self.disk.logs.items()}
-        begins = {group: log.begins for group, log in self.disk.logs.items()}
         for role in self.slots:
             records = list(self.disk.records.get(role, {}).items())
-            self._enqueue(role, Start(*self.clock(), self.incarnation, records, begins))
+            self._enqueue(role, Start(*self.clock(), self.incarnation, records))
             if world.view is not None:
                 self._enqueue(role, ViewChanged(*self.clock(), world.view))
             for name, incarnation in world.ended.items():
@@ -117,7 +117,7 @@ class Process:
 
     def clock(self) -> tuple[float, float]:
         now = self.world.now
-        return now * self.clock_rate, now + self.wall_offset
+        return now * self.clock_rate + self.clock_offset, now + self.wall_offset
 
     # ------------------------------------------------------------------------------------- events in
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ordercast.core.errors import InvariantBroken
 from ordercast.core.ids import last_key_of, sn_of
-from ordercast.core.machine import Advance, Effect, Retired
+from ordercast.core.machine import Advance, Effect, KeepsIncarnations, Retired
 from ordercast.gateway.machine import Gateway
 from ordercast.protocols.paxos.acceptor import Acceptor
 from ordercast.protocols.paxos.proposer import Proposer
@@ -81,6 +81,7 @@ class Cluster:
             roles["gateway"] = self._gateway(name)
         process = self.world.add(name, roles)
         process.disk_delay_s = self.scenario.disk_delay_s
+        process.clock_rate = self.scenario.clock_rates.get(name, 1.0)
 
     def _gateway(self, name: str) -> Factory:
         settings, observe = self.scenario.gateway_settings, self.world.tracing
@@ -142,8 +143,8 @@ class Cluster:
             return 0
         up = [process for process in world.processes.values() if process.up]
         live = [p.incarnation for p in up if "gateway" in p.factories]
-        machines: list[Any] = [slot.machine for process in up for slot in process.slots.values()]
-        open_ = [machine.oldest_open() for machine in machines if hasattr(machine, "oldest_open")]
+        machines = [slot.machine for process in up for slot in process.slots.values()]
+        open_ = [machine.oldest_open() for machine in machines if isinstance(machine, KeepsIncarnations)]
         below = min([*live, *open_])
         for process in up:
             process.tell_all(Retired(*process.clock(), below))
@@ -183,9 +184,7 @@ def run_seed(seed: int, *, tracing: bool = False) -> Result:
 def run_scenario(scenario: Scenario, seed: int, *, tracing: bool = False) -> Result:
     cluster = Cluster(scenario, seed, tracing=tracing)
     world = cluster.world
-    faults = Faults(
-        world, Random(f"{seed}/faults"), scenario.faults, scenario.healing_at, scenario.view, scenario.nodes
-    )
+    faults = Faults(world, Random(f"{seed}/faults"), scenario.faults, scenario.healing_at, scenario.view)
     cluster.gone = faults.gone
     violation = None
     try:

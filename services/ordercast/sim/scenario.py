@@ -25,6 +25,8 @@ class Scenario:
     #: How often faults strike, per second, by kind.
     faults: dict[str, float] = field(default_factory=dict)
     disk_delay_s: float = 0.001
+    #: How fast each node's monotonic clock runs.
+    clock_rates: dict[str, float] = field(default_factory=dict)
     #: Keep this many log entries beyond what must be kept; None keeps all.
     retention: int | None = None
 
@@ -67,6 +69,7 @@ def draw(seed: int) -> Scenario:
         healing_at,
         draw_faults(random),
         disk_delay_s=random.choice([0.0002, 0.001, 0.005]),
+        clock_rates={node: random.choice([1.0, 1.0, 0.5, 2.0]) for node in nodes},
         retention=random.choice([None, 0, 3]),
     )
 

@@ -1,14 +1,13 @@
 """A small cluster under a director: for scripted schedules, where every delay is chosen.
 
-Links carry frames in one millisecond and disks sync in a tenth of that. The director blocks and opens directions,
+Links carry frames in one millisecond and disks sync at once. The director blocks and opens directions,
 publishes, crashes and restarts; at the end everything heals and the usual checkers judge.
 """
 
 from typing import ClassVar
 
 from ordercast.core.errors import InvariantBroken
-from ordercast.core.ids import last_key_of
-from ordercast.core.machine import Advance, TimerFired
+from ordercast.core.machine import TimerFired
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.scalatom.settings import Settings
 from ordercast.sim.checkers.violation import Violation
@@ -92,8 +91,7 @@ class Stage:
 
     def raise_clock(self, process: str, group: str, sn: int) -> None:
         """In a group of which the process is the only replica: nobody else's clock rises."""
-        target = self.world.processes[process]
-        target.tell("scalatom", Advance(*target.clock(), group, last_key_of(sn)))
+        self.cluster.advance(group, process, sn)
 
     def slow_disk(self, process: str, seconds: float) -> None:
         self.world.processes[process].disk_delay_s = seconds

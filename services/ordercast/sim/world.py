@@ -24,7 +24,6 @@ class World:
     domain = "sim"
 
     def __init__(self, seed: int | str, network: NetworkSettings | None = None, *, tracing: bool = False) -> None:
-        self.seed = seed
         self.now = 0.0
         self.processes: dict[str, Process] = {}
         self.random = Random(f"{seed}/world")

@@ -202,7 +202,7 @@ class Proposer:
         proposal, value = attempt.proposal, attempt.value
         assert value is not None
         others = [learner for learner in proposal.learners if learner != self.process]
-        decided = Decided(event.now, event.wall, proposal.instance, value, here=True)
+        decided = Decided(event.now, event.wall, proposal.instance, value)
         attempt.phase, attempt.outcome = Phase.OVER, decided
         effects: list[Effect] = [Hand(self.client, decided)]
         if others:

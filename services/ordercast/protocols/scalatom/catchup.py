@@ -71,14 +71,14 @@ class CatchUp:
             for key, head in mine.items():
                 head.spans.extend(sorted(spans.get(key, []), key=lambda span: span.first_sequence))
             replica.producers.load(list(mine.values()))
-        self.restore_clock(stamped)
         for envelope in stamped:
             self._recover_stamped(envelope)
+        self.restore_clock()
         for replica in machine.replicas.values():
             # What was forgotten before the crash is not known one by one any more.
             replica.history.forget_all_below(machine.clock, replica.last_key)
 
-    def restore_clock(self, stamped: list[StampedRecord]) -> None:
+    def restore_clock(self) -> None:
         """[E7] From the reservation: whatever clock we gossiped, it was not above that."""
         self.machine.clock = self.machine.reserved
 
@@ -92,7 +92,7 @@ class CatchUp:
         held = self.machine.hear_of(record.id)
         held.names = tuple(d.group for d in record.destinations)
         self._own(held, rec_ts)
-        held.sn = unpack_u64(record.order_key[:8])
+        held.sn = sn_of(record.order_key)
 
     def _recover_stamped(self, record: StampedRecord) -> None:
         machine, envelope = self.machine, record.envelope
@@ -179,7 +179,7 @@ class CatchUp:
             if chunk.position + index == replica.position:
                 machine.deliver(replica, entry.order_key, entry.envelope)
                 news = True
-        machine.raise_clock(unpack_u64(replica.last_key[:8]) + 1)
+        machine.raise_clock(sn_of(replica.last_key) + 1)
         machine.touched[replica.name] = None
         if news and replica.position < chunk.head:
             self.fetch(replica, event.source)
@@ -242,7 +242,7 @@ class CatchUp:
             held = machine.held.get(record.id)
             mine = held.rec_ts if held is not None and not record.buried else None
             replica.load_delivered(record, mine)
-        machine.raise_clock(unpack_u64(replica.last_key[:8]) + 1)
+        machine.raise_clock(sn_of(replica.last_key) + 1)
         changes += self._records(replica)
         self._settle_delivered(replica)
         begins = replica.position - len(snapshot.entries)
@@ -295,7 +295,7 @@ class CatchUp:
             delivered = replica.delivered.get(held.id)
             held.undelivered.pop(replica.name, None)
             if delivered is not None:
-                machine.learn(held, unpack_u64(delivered.key[:8]))
+                machine.learn(held, sn_of(delivered.key))
             if held.rec_ts is not None and (delivered is None or delivered.buried):
                 replica.history.forget(held.id, held.rec_ts, replica.last_key)
                 replica.forgotten.append(held.id)

@@ -84,9 +84,6 @@ class OwnHistory:
             entries.append((rec_ts, id_))
         return Statement(base, clock, entries, self.forgotten_since(base))
 
-    def withheld(self, is_free: Callable[[bytes], bool]) -> list[bytes]:
-        return [id_ for id_ in self._ids if not is_free(id_)]
-
     def forgotten_since(self, base: int) -> bytes:
         key = self._floor[1] if base <= self._floor[0] else KEY_MIN
         for rec_ts, forgotten in self._forgotten:

@@ -21,6 +21,7 @@ from ordercast.core.ids import (
     incarnation_of,
     order_key,
     pack_u64,
+    short,
     sn_of,
     unpack_u64,
 )
@@ -442,7 +443,7 @@ class Scalatom:
             held.names,
             learners,
             value,
-            self.incarnation if self.is_coordinator(header) else header.coordinator.number,
+            header.coordinator.number,
             header.done,
             tuple(header.open),
         )
@@ -453,7 +454,7 @@ class Scalatom:
     def _on_decided(self, event: Decided) -> None:
         held = self._decide(event.instance, event.value)
         # We will not propose any more: the proposer may forget the instance.
-        self.out.append(Hand(PROPOSER, Decided(self.now, self.wall, event.instance, event.value, here=False)))
+        self.out.append(Hand(PROPOSER, Decided(self.now, self.wall, event.instance, event.value)))
         if held is not None and held.envelope is not None:
             # At once: the producer's next envelope waits for this and not for the delivery (E6).
             key = order_key(unpack_u64(event.value), event.instance)
@@ -467,7 +468,7 @@ class Scalatom:
         if held is None:
             return
         if held.proposed:
-            self.out.append(Hand(PROPOSER, Decided(self.now, self.wall, instance, value, here=False)))
+            self.out.append(Hand(PROPOSER, Decided(self.now, self.wall, instance, value)))
         if self.settings.relay_eagerly and held.envelope is not None:
             coordinator = held.envelope.header.coordinator.process
             others = [process for process in self.others(held.names) if process != coordinator]
@@ -480,7 +481,7 @@ class Scalatom:
         held = self.held.get(id_)
         known = self.known_sn(id_)
         if known is not None and known != sn:
-            raise InvariantBroken(f"{id_.hex()} decided at {known} and at {sn}")
+            raise InvariantBroken(f"decided at {known} and at {sn}: the number of {short(id_)}")
         if held is None:
             if self.is_settled(id_):
                 return None
@@ -522,7 +523,7 @@ class Scalatom:
         """[E8] Decided and forgotten. That does not make it delivered here: fetch our groups' logs."""
         held = self.held.get(event.instance)
         if held is None:
-            self.out.append(Hand(PROPOSER, Decided(self.now, self.wall, event.instance, b"", here=False)))
+            self.out.append(Hand(PROPOSER, Decided(self.now, self.wall, event.instance, b"")))
         else:
             for name in held.undelivered:
                 self.catch_up.fetch_from_anyone(self.replicas[name])
@@ -544,7 +545,9 @@ class Scalatom:
         header, position = envelope.header, replica.position
         held = self.held.get(header.id)
         if held is not None and held.sn is not None and held.sn != sn_of(key):
-            raise InvariantBroken(f"{key.hex()} is in the log, but was decided at {held.sn}")
+            raise InvariantBroken(
+                f"in the log at {sn_of(key)}, decided at {held.sn}: the number of {short(held.id)}"
+            )
         entry, changes = replica.apply(key, envelope, held.rec_ts if held is not None else None)
         self.out.append(Deliver(replica.name, position, entry))
         self.changes += changes
@@ -562,7 +565,7 @@ class Scalatom:
             self.out.append(Send((header.gateway,), message))
 
     def _report_delivery(self, group: str, entry: LogEntry) -> None:
-        """Rule 12: the receipt waits for no third fsync; that an envelope is finished does (E8)."""
+        """The receipt waits for no third fsync; that an envelope is finished does (E8)."""
         header = entry.envelope.header
         id_, gateway = header.id, header.gateway
         if not self.is_over(id_, gateway):
@@ -603,7 +606,7 @@ class Scalatom:
             if held.proposed:
                 held.proposed = False
                 value = pack_u64(held.sn or 0)
-                self.out.append(Hand(PROPOSER, Decided(self.now, self.wall, held.id, value, here=False)))
+                self.out.append(Hand(PROPOSER, Decided(self.now, self.wall, held.id, value)))
         elif self.is_settled(held.id):
             self.held.pop(held.id, None)
 

@@ -9,7 +9,7 @@
     d<group> NUL <id>     DeliveredRecord   delivered or buried, and not below done
     k<group> NUL <u64>    DoneRecord        what is finished, by gateway incarnation
 
-Everything but m and c is written with the delivery that changes it, in one transaction.
+What a delivery changes is written with it, in one transaction. Snapshots, burials and retirement write their own.
 """
 
 import hashlib

@@ -8,7 +8,7 @@ they hold, pull what they only heard of, repeat their stamps, and take over a co
 from typing import TYPE_CHECKING
 
 from ordercast.core.errors import RemoteProtocolError
-from ordercast.core.ids import ID_BYTES, incarnation_of, pack_u64
+from ordercast.core.ids import ID_BYTES, incarnation_of, pack_u64, short, sn_of
 from ordercast.core.machine import Observe, Receive, Send
 from ordercast.core.quorums import has_majority
 from ordercast.protocols.scalatom.held import Held
@@ -115,10 +115,10 @@ class Repair:
         if not replica.queue:
             return
         key = replica.queue[0]
-        sn = int.from_bytes(key[:8], "big")
+        sn = sn_of(key)
         blocker = replica.blocker(sn)
         if blocker is not None:
-            detail = f"{replica.name}: predecessor {blocker.hex()} is undecided"
+            detail = f"{replica.name}: predecessor {short(blocker)} is undecided"
         else:
             slow = [name for name, peer in replica.peers.items() if not replica.counts(peer, sn)]
             detail = f"{replica.name}: histories up to {sn} are missing from {', '.join(slow)}"

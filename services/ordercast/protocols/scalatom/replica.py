@@ -9,7 +9,7 @@ from heapq import heapify, heappop, heappush
 
 from ordercast.core.errors import InvariantBroken
 from ordercast.core.finished import Finished
-from ordercast.core.ids import KEY_MIN, counter_of, incarnation_of, last_key_of, order_key, sn_of
+from ordercast.core.ids import KEY_MIN, counter_of, incarnation_of, last_key_of, order_key, short, sn_of
 from ordercast.core.quorums import majority
 from ordercast.core.view import Group
 from ordercast.protocols.scalatom import records
@@ -167,7 +167,10 @@ class Replica:
     def check_order(self, key: bytes) -> None:
         """Deliveries rise. If one does not, we have already misled somebody: stop."""
         if key <= self.last_key:
-            raise InvariantBroken(f"{self.name}: {key.hex()} delivered behind {self.last_key.hex()}")
+            last = self.last_key
+            raise InvariantBroken(
+                f"{self.name} delivers {sn_of(key)}/{short(key[8:])} behind {sn_of(last)}/{short(last[8:])}"
+            )
 
     def apply(self, key: bytes, envelope: Envelope, rec_ts: int | None) -> tuple[LogEntry, list[Record]]:
         """Append to the delivered prefix. What follows from it is a function of the log alone."""
@@ -293,9 +296,7 @@ class Replica:
             record.buried,
         )
 
-    def drop_open(self) -> list[bytes]:
-        """After the delivered prefix jumped ahead: what of the open envelopes is now in it."""
-        gone = [id_ for id_ in [*self.unresolved, *self.queued] if self.has_delivered(id_)]
-        for id_ in gone:
+    def drop_open(self) -> None:
+        """After the delivered prefix jumped ahead: forget the open envelopes that are now in it."""
+        for id_ in [id_ for id_ in [*self.unresolved, *self.queued] if self.has_delivered(id_)]:
             self._forget_open(id_)
-        return gone

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Times bound how long a fault is felt; none of them is a safety argument."""
+    """Times say how long a fault is felt; none of them is a safety argument."""
 
     #: How often the machine looks for what is overdue.
     tick_s: float = 0.1
@@ -26,5 +26,5 @@ class Settings:
     #: Entries of the log in one catch-up chunk.
     log_chunk: int = 64
     #: Relay each envelope and decision on first receipt, as the paper's reliable multicast does, instead of
-    #: on silence. Costs (d-1)^2 messages twice; for comparison with the paper.
+    #: on silence. Costs (d-1)^2 + (d-1)(d-2) messages more; for comparison with the paper.
     relay_eagerly: bool = False

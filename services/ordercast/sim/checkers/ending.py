@@ -7,9 +7,8 @@ nothing is left in any buffer but what is bounded by a setting.
 from typing import Any
 
 from ordercast.sim.checkers.logs import LogChecker
-from ordercast.sim.checkers.order import name_of
 from ordercast.sim.checkers.violation import Violation
-from ordercast.sim.client import Board, Client
+from ordercast.sim.client import Board, Client, name_of
 from ordercast.sim.world import World
 
 

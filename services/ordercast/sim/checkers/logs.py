@@ -8,9 +8,10 @@ after a restart, must deliver exactly that. So deliveries of processes that cras
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
+from ordercast.core.ids import sn_of
 from ordercast.core.machine import Deliver, ResetLog, Watermark
 from ordercast.sim.checkers.violation import Violation
-from ordercast.sim.client import Board, MessageKey
+from ordercast.sim.client import Board, MessageKey, name_of
 from ordercast.sim.trace import describe
 from ordercast.v1.common_pb2 import Batch
 from ordercast.v1.sequencer_pb2 import LogEntry
@@ -39,7 +40,6 @@ class LogChecker:
         self.groups = {name: GroupLog(members) for name, members in replicas.items()}
         #: Deliveries of messages, over all replicas.
         self.delivered = 0
-        self.watermarks = 0
 
     def on_deliver(self, process: str, effect: Deliver) -> None:
         self.on_commit(process, effect.group, effect.position, effect.entry)
@@ -104,7 +104,9 @@ class LogChecker:
                     payload = body[start + sequence - range_.first_sequence].payload
                     sent = self.board.sent.get(key)
                     if sent is None or sent.payload != payload:
-                        raise Violation("integrity", f"{process} delivers {key} in {name}, which nobody sent")
+                        raise Violation(
+                            "integrity", f"{process} delivers {name_of(key)} in {name}, which nobody sent"
+                        )
                     if not span.duplicate:
                         offset = span.first_offset + sequence - span.first_sequence
                         self._new_message(name, group, process, key, offset, entry)
@@ -116,14 +118,14 @@ class LogChecker:
         if key in group.offsets:
             raise Violation(
                 "exactly-once",
-                f"{process} delivers {key} in {name} at offset {offset}, which has it at {group.offsets[key]}",
+                f"{process} delivers {name_of(key)} in {name} at {offset}, but it is at {group.offsets[key]} too",
             )
         if offset != len(group.messages):
             raise Violation("integrity", f"{process} gives offset {offset} in {name}, not {len(group.messages)}")
         group.offsets[key] = offset
         group.order_keys[key] = entry.order_key
         group.messages.append(key)
-        self.board.post(int.from_bytes(entry.order_key[:8], "big"), key)
+        self.board.post(sn_of(entry.order_key), key)
 
     def on_log_reset(self, process: str, effect: ResetLog) -> None:
         """A snapshot: what it stands for must be what the group has delivered."""
@@ -133,7 +135,6 @@ class LogChecker:
         group.positions[process] = effect.position
 
     def on_watermark(self, process: str, effect: Watermark) -> None:
-        self.watermarks += 1
         group = self.groups[effect.group]
         below = bisect_right(group.keys, effect.key)
         if group.positions.get(process, 0) < below:

@@ -2,11 +2,7 @@
 
 from ordercast.sim.checkers.logs import GroupLog
 from ordercast.sim.checkers.violation import Violation
-from ordercast.sim.client import Board, MessageKey
-
-
-def name_of(key: MessageKey) -> str:
-    return f"{key[0].decode()} to {','.join(key[1])} #{key[2]}"
+from ordercast.sim.client import Board, MessageKey, name_of
 
 
 def check_acyclic(groups: dict[str, GroupLog], board: Board) -> None:

@@ -25,7 +25,7 @@ from ordercast.protocols.scalatom.machine import Scalatom
 from ordercast.protocols.scalatom.repair import Repair
 from ordercast.protocols.scalatom.replica import Replica
 from ordercast.v1.common_pb2 import Envelope, RangeOutcome, Span
-from ordercast.v1.sequencer_pb2 import Disseminate, Snapshot, StampedRecord
+from ordercast.v1.sequencer_pb2 import Disseminate, Snapshot
 
 Patch = tuple[type, str, Any]
 
@@ -117,8 +117,9 @@ def _no_session(self: Scalatom, header: Any) -> None:
 
 
 @mutant("clock-reservation-ignored", "E7", (CatchUp, "restore_clock"))
-def _no_reservation(self: CatchUp, stamped: list[StampedRecord]) -> None:
-    self.machine.clock = max((record.rec_ts for record in stamped), default=-1) + 1
+def _no_reservation(self: CatchUp) -> None:
+    held = [h.rec_ts for h in self.machine.held.values() if h.rec_ts is not None and h.undelivered]
+    self.machine.clock = max(held, default=-1) + 1
 
 
 # --------------------------------------------------------------------------------------------------- gossip
@@ -136,7 +137,7 @@ def _clock_sent(self: OwnHistory, base: int, clock: int, is_free: Callable[[byte
     return Statement(base, clock, entries, self.forgotten_since(base))
 
 
-@mutant("gossip-applied-without-its-base", "rule 4", (Gossiper, "continues"))
+@mutant("gossip-applied-without-its-base", "a statement says nothing below its base", (Gossiper, "continues"))
 def _any_base(self: Gossiper, peer: Any, gossip: Any) -> bool:
     return True
 
@@ -175,9 +176,27 @@ def _no_recovery(self: Acceptor, records: Any) -> None:
     pass
 
 
-@mutant("round-0-again-after-a-restart", "round 0 is one incarnation's", (Scalatom, "is_coordinator"))
+_propose = Scalatom.propose
+
+
 def _same_process(self: Scalatom, header: Any) -> bool:
     return bool(header.coordinator.process == self.process)
+
+
+def _propose_as_coordinator(self: Scalatom, held: Held, sn: int | None) -> None:
+    assert held.envelope is not None
+    if self.is_coordinator(held.envelope.header):
+        held.envelope.header.coordinator.number = self.incarnation
+    _propose(self, held, sn)
+
+
+CATALOGUE.append(
+    Mutant(
+        "round-0-again-after-a-restart",
+        "round 0 is one incarnation's",
+        ((Scalatom, "is_coordinator", _same_process), (Scalatom, "propose", _propose_as_coordinator)),
+    )
+)
 
 
 @mutant("closed-instance-reopened", "E8", (Acceptor, "is_closed"))
@@ -201,7 +220,7 @@ def _other_coordinator(self: Gateway, opened: Open) -> Disseminate:
 # --------------------------------------------------------------------------------------------- idempotence
 
 
-@mutant("idempotence-by-envelope-id", "rule 11", (ProducerTable, "judge"))
+@mutant("idempotence-by-envelope-id", "idempotence is by sequence", (ProducerTable, "judge"))
 def _by_envelope(
     self: ProducerTable, range_: Any, groups: tuple[str, ...], sn: int, order_key: bytes, offset: int
 ) -> RangeOutcome:
@@ -215,7 +234,7 @@ def _by_envelope(
     return outcome
 
 
-@mutant("one-high-water-mark-over-all-sets", "rule 11", (ProducerTable, "key_of"))
+@mutant("one-high-water-mark-over-all-sets", "sequences are per producer and set", (ProducerTable, "key_of"))
 def _one_mark(self: ProducerTable, producer: bytes, groups: tuple[str, ...]) -> Any:
     return (producer, ())
 

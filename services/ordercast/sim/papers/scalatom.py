@@ -132,11 +132,12 @@ def rows(ds: Sequence[int] = range(2, 13), groups: Sequence[int] = (1, 10, 100, 
         formula = 3 * (d - 1) ** 2 + 4 * (d - 1)
         result.append(Row(f"messages, d = {d}, eager relay", formula, counts[d, True].without_gossip))
         result.append(Row(f"gossip messages, d = {d}", (d - 1) ** 2, counts[d, True].lone_gossip))
-        result.append(Row(f"messages, d = {d}, lazy relay", formula, counts[d, False].without_gossip))
+        lazy = counts[d, False]
+        result.append(Row(f"messages, d = {d}, lazy relay (published: eager)", formula, lazy.without_gossip))
     for d in ds:
         result.append(Row(f"largest message in bytes, d = {d}", "f(d)", counts[d, False].bytes_max))
     for number in groups:
         count = one_multicast(3, eager=False, groups=number)
-        what = f"bytes sent for one multicast, d = 3, {number} groups in the system"
+        what = f"bytes sent for one multicast, d = 3, groups in the system: {number}"
         result.append(Row(what, "independent of it", count.bytes_all))
     return result
