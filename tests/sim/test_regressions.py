@@ -173,3 +173,41 @@ def test_duelling_proposers_agree_though_the_network_is_slower_than_their_timeou
         story.publish("c1", "a")
     story.finish()
     assert len(story.cluster.logs.groups["a"].messages) == 3
+
+
+def test_a_delivery_that_is_not_synced_is_not_buried() -> None:
+    """Or its vote is dropped when the incarnation is retired, and after a crash nobody can decide it again."""
+    story = Stage({"a": ("n1",)}, gateways=("g1", "g2"))
+    story.publish("c1", "a")
+    story.run(0.0035)  # stamped and proposed
+    story.slow_disk("n1", 60.0)
+    story.run(0.1)
+    assert len(story.cluster.board.receipts) == 1
+    story.crash("g1")
+    story.restart("g1")
+    story.run(1.0)
+    assert story.cluster.machine("n1", "scalatom").buffers()["buried"] == 0
+    story.cluster.retire()
+    story.crash("n1")
+    story.restart("n1")
+    story.finish()
+    assert len(story.cluster.logs.groups["a"].messages) == 1
+
+
+def test_what_comes_late_of_a_retired_incarnation_is_buried_at_once() -> None:
+    story = Stage({"a": ("n1", "n2", "n3")})
+    story.block("g1", "n3")
+    story.block("n1", "n3")
+    story.block("n2", "n3")
+    story.publish("c1", "a")
+    story.run(2.0)
+    story.crash("g1")
+    story.restart("g1")
+    story.run(1.0)
+    story.cluster.retire()
+    for node in ("g1", "n1", "n2"):
+        story.open(node, "n3")
+    story.run(5.0)
+    assert story.cluster.machine("n3", "scalatom").replicas["a"].position == 1
+    assert story.cluster.machine("n3", "scalatom").buffers()["delivered"] == 0
+    story.finish()

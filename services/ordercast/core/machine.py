@@ -107,7 +107,8 @@ class Advance(Event):
 
 @dataclass(slots=True)
 class LogRead(Event):
-    """The answer to ReadLog: entries from `position` on, as many as fit; `begins` is what retention left.
+    """The answer to ReadLog: count_max entries from `position` on, if there are as many; `begins` is what
+    retention left.
 
     A machine reads what it has delivered, durable or not.
     """

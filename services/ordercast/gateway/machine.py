@@ -13,6 +13,7 @@ from ordercast.core.ids import CLOCK_MAX, KEY_BYTES, counter_of, envelope_id, pa
 from ordercast.core.machine import (
     ChannelReset,
     Effect,
+    Ended,
     Event,
     Observe,
     Receive,
@@ -112,6 +113,9 @@ class Gateway:
                 self._on_tick()
             case ChannelReset():
                 self._on_channel_reset(event)
+            case Ended():
+                if self.connected.get(event.process, 0) <= event.incarnation:
+                    self.connected.pop(event.process, None)
             case ViewChanged():
                 self._may_fill = True
                 self.view = View(event.view)
@@ -171,12 +175,9 @@ class Gateway:
             producer.refuse(item)
             self._refuse(event.source, request, status, detail)
             return
-        producer.refused.pop(item.place, None)
         if request.session:
             producer.clock = max(producer.clock, unpack_u64(request.session))
-        producer.requests[item.key] = item
-        producer.outstanding += item.cost
-        producer.waiting.append(item)
+        producer.accept(item)
         self.waiting[producer.id] = producer
         self._may_fill = True
 
@@ -270,10 +271,10 @@ class Gateway:
                 return
 
     def _has_room(self, groups: Groups) -> bool:
-        """No group takes more than half of what may be open: one without a quorum must not stop the others."""
+        """No group takes more than a quarter of what may be open: one without a quorum must not stop others."""
         if len(self.open) >= self.settings.envelopes_open_max:
             return False
-        share = max(1, self.settings.envelopes_open_max // 2)
+        share = max(1, self.settings.envelopes_open_max // 4)
         return all(self.open_by_group.get(group, 0) < share for group in groups)
 
     def _as_fit(self, items: list[Waiting]) -> list[Waiting]:

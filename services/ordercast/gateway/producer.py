@@ -63,8 +63,9 @@ class Producer:
     undecided: dict[bytes, tuple[Groups, bool]] = field(default_factory=dict)
     #: Everything that has no answer yet, waiting or in an envelope.
     requests: dict[RequestKey, Waiting] = field(default_factory=dict)
-    #: Requests that were refused and did not come again, in the order they came.
-    refused: dict[tuple[Groups, int, int], Waiting] = field(default_factory=dict)
+    #: The places of requests that were refused and did not come again, in the order they came, and whether each
+    #: was unordered. A client that gives one up opens the set anew, or connects anew.
+    refused: dict[tuple[Groups, int, int], bool] = field(default_factory=dict)
     #: Messages without a receipt.
     outstanding: int = 0
 
@@ -72,19 +73,32 @@ class Producer:
         """After a refusal, what may not overtake it is refused as well, until it comes again."""
         if item.open_token:
             return False
-        for earlier in self.refused.values():
-            if earlier.place == item.place:
+        for place, unordered in self.refused.items():
+            groups, epoch, first_sequence = place
+            if place == item.place:
                 return False
-            if earlier.groups == item.groups and earlier.first_sequence < item.first_sequence:
-                return True
-            shares = any(group in earlier.groups for group in item.groups)
-            if shares and not (earlier.unordered or item.unordered):
+            if groups == item.groups:
+                if epoch == item.epoch and first_sequence < item.first_sequence:
+                    return True
+            elif not (unordered or item.unordered) and any(group in groups for group in item.groups):
                 return True
         return len(self.refused) >= REFUSED_MAX
 
     def refuse(self, item: Waiting) -> None:
         if not item.open_token and len(self.refused) < REFUSED_MAX:
-            self.refused.setdefault(item.place, item)
+            self.refused.setdefault(item.place, item.unordered)
+
+    def accept(self, item: Waiting) -> None:
+        """What came again need not come again. Opening a set starts it afresh."""
+        end = item.first_sequence + len(item.messages)
+        for place in list(self.refused):
+            groups, epoch, first_sequence = place
+            again = epoch == item.epoch and item.first_sequence <= first_sequence < end
+            if groups == item.groups and (again or item.open_token):
+                del self.refused[place]
+        self.requests[item.key] = item
+        self.outstanding += item.cost
+        self.waiting.append(item)
 
     @property
     def is_idle(self) -> bool:

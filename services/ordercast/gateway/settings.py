@@ -9,8 +9,9 @@ class GatewaySettings:
     #: No word about an envelope for so long: send it again. Doubles up to the maximum.
     resend_s: float = 0.5
     resend_s_max: float = 2.0
-    #: How long a process that does not answer is believed to be down before it is tried again.
-    suspicion_s: float = 2.0
+    #: How long a process that does not answer is believed to be down before it is tried again. Longer than the
+    #: longest time between two resends, or it would lapse in between.
+    suspicion_s: float = 5.0
     #: Messages a producer may have here without a receipt: its credits.
     producer_messages_max: int = 256
     #: Producers that have nothing here and are still remembered; the least recently heard of goes first.

@@ -64,6 +64,8 @@ class Disk:
         self.open = Transaction(1)
         self.sealed: deque[Transaction] = deque()
         self.writing: Transaction | None = None
+        #: Something may be waiting to be written.
+        self.is_dirty = False
         #: Told what became durable in the logs: it counts as delivered, even if nobody lived to see it.
         self.on_apply: Callable[[list[tuple[str, int, LogEntry | None]]], None] = lambda log: None
 
@@ -73,10 +75,11 @@ class Disk:
         records: Sequence[tuple[bytes, bytes | None]],
         log: Sequence[tuple[str, int, LogEntry | None]],
     ) -> Transaction:
-        for key, value in records:
-            self.open.records.append((role, key, value))
-        self.open.log.extend(log)
-        return self.open
+        self.is_dirty = True
+        transaction = self.open
+        transaction.records.extend([(role, key, value) for key, value in records])
+        transaction.log.extend(log)
+        return transaction
 
     def seal(self) -> None:
         """What was added so far is one transaction, and what comes is another."""
@@ -91,6 +94,7 @@ class Disk:
         if not self.sealed:
             self.seal()
         if not self.sealed:
+            self.is_dirty = False
             return False
         self.writing = self.sealed.popleft()
         return True

@@ -122,9 +122,9 @@ class Process:
     # ------------------------------------------------------------------------------------- events in
 
     def arrived(self, source: str, data: bytes) -> None:
-        if self.deferred(self.arrived, source, data):
-            return
         world = self.world
+        if (self._deferred or self.paused_until > world.now) and self.deferred(self.arrived, source, data):
+            return
         incarnation = self.peers.get(source)
         if not self.up or incarnation is None:
             return
@@ -201,9 +201,10 @@ class Process:
         if self._busy:
             return
         self._busy = True
-        while self._local and self.up:
-            role, event = self._local.popleft()
-            slot = self.slots[role]
+        local, slots = self._local, self.slots
+        while local and self.up:
+            role, event = local.popleft()
+            slot = slots[role]
             try:
                 effects = slot.machine.step(event)
             except RemoteProtocolError as error:
@@ -211,11 +212,13 @@ class Process:
                 message = event.message if isinstance(event, Receive) else event
                 self.world.refuse(self.name, source, message, str(error))
                 continue
-            self._perform(role, slot, effects)
+            if effects:
+                self._perform(role, slot, effects)
         self._busy = False
         if self._outbox:
             self._flush()
-        self._write()
+        if self.disk.is_dirty:
+            self._write()
 
     def _perform(self, role: str, slot: Slot, effects: list[Effect]) -> None:
         """In order; what is behind a barrier waits, but goes to the disk in its turn."""
@@ -314,6 +317,7 @@ class Process:
     # ------------------------------------------------------------------------------------------ disk
 
     def _write(self) -> None:
+        """Unless the disk is busy: then it goes on by itself with what piled up."""
         if self.up and self.disk.begin():
             self.commits += 1
             delay = self.world.disk_random.expovariate(1 / self.disk_delay_s) if self.disk_delay_s else 0.0

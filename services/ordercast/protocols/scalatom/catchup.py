@@ -51,6 +51,7 @@ class CatchUp:
             elif kind == records.CLOCK:
                 machine.reserved = unpack_u64(value)
             elif kind == records.RETIRED:
+                machine.retired = unpack_u64(value)
                 for replica in machine.replicas.values():
                     replica.retired = unpack_u64(value)
             elif kind == records.POSITION:
@@ -115,7 +116,7 @@ class CatchUp:
 
     def on_tick(self, replica: Replica) -> None:
         """Stuck for a whole tick though somebody is further: its log has what we lack."""
-        if replica.position == replica.position_at_tick:
+        if replica.position == replica.position_at_tick and self.machine.now >= replica.fetch_due:
             ahead = [name for name, peer in replica.peers.items() if peer.position > replica.position]
             if ahead:
                 # In turn: one of them may be dead and never answer.
@@ -132,6 +133,7 @@ class CatchUp:
 
     def fetch(self, replica: Replica, source: str) -> None:
         fetch = FetchLog(group=replica.name, configuration=replica.group.configuration, position=replica.position)
+        replica.fetch_due = self.machine.now + self.machine.patience_s()
         self.machine.out.append(Send((source,), fetch))
 
     def fetch_from_anyone(self, replica: Replica) -> None:

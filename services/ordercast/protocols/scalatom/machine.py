@@ -113,6 +113,8 @@ class Scalatom:
         #: The incarnation each connected process is in, and incarnations that membership declared over.
         self.current: dict[str, int] = {}
         self.ended: dict[str, int] = {}
+        #: Gateway incarnations below this are over and done with.
+        self.retired = 0
         self.is_asleep = False
         #: How long a decision takes here, smoothed.
         self.decision_s = 0.0
@@ -240,6 +242,7 @@ class Scalatom:
         for replica in self.replicas.values():
             self.changes += replica.retire(below)
             below = max(below, replica.retired)
+        self.retired = max(self.retired, below)
         self.ended = {process: number for process, number in self.ended.items() if number >= below}
         self.changes.append((records.RETIRED, pack_u64(below)))
 
@@ -250,6 +253,8 @@ class Scalatom:
     def is_over(self, id_: bytes, gateway: str) -> bool:
         """The envelope's gateway incarnation will not raise `done` any more."""
         incarnation = incarnation_of(id_)
+        if incarnation < self.retired:
+            return True
         return incarnation <= self.ended.get(gateway, 0) or incarnation < self.current.get(gateway, 0)
 
     # --------------------------------------------------------------------------- steps 1 and 2: receipt
@@ -501,7 +506,7 @@ class Scalatom:
             return False
         held.sn = sn
         # One that waited for a quorum says little about the network: slow ones count less than quick ones.
-        took_s = min(self.now - held.since, self.settings.patience_s_max)
+        took_s = min(self.now - held.since, self.settings.patience_s_max / 4)
         self.decision_s += (0.1 if took_s > self.decision_s else 0.5) * (took_s - self.decision_s)
         self.raise_clock(max(self.clock, sn) + 1)
         if self.observe:

@@ -202,13 +202,9 @@ class Repair:
                 continue
             delivered.ask_at = machine.now + delivered.ask_delay
             delivered.ask_delay = min(delivered.ask_delay * 2, machine.settings.silence_s_max)
-            for name, other in machine.replicas.items():
-                if other.has_delivered(id_):
-                    delivered.durable.setdefault(name, {})[machine.process] = None
             names = tuple(d.group for d in delivered.destinations)
-            # The tick that just passed made our own delivery durable as well as it will make the answers'.
-            machine.then.append(Send(machine.others(names), HaveAsk(id=id_)))
-            self._bury_if_finished(replica, id_, delivered)
+            # We ask ourselves too: the answer comes behind the sync of our own delivery, which may be under way.
+            machine.out.append(Send([*machine.others(names), machine.process], HaveAsk(id=id_)))
 
     def _bury_if_finished(self, replica: Replica, id_: bytes, delivered: Delivered) -> None:
         machine = self.machine

@@ -67,6 +67,7 @@ class Replica:
         #: For the tick: has anything moved since?
         self.position_at_tick = 0
         self.fetches = 0
+        self.fetch_due = 0.0
 
     # --------------------------------------------------------------------------- what may come before
 

@@ -13,7 +13,7 @@ class Settings:
     silence_s: float = 0.3
     silence_s_max: float = 2.0
     #: Where decisions take long, silence is normal for longer: four times as long as they take, at most this.
-    patience_s_max: float = 10.0
+    patience_s_max: float = 3.0
     #: Gossip at least this often, if only to say "nothing new since".
     gossip_s: float = 1.0
     #: The clock is reserved this far ahead, so that few receipts persist it (E7).
