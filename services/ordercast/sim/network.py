@@ -30,7 +30,7 @@ class NetworkSettings:
 class Connection:
     """Both directions between two processes, as long as it lives."""
 
-    epoch: int
+    is_open: bool = True
     #: When the last frame of each direction arrives.
     last: dict[str, float] = field(default_factory=dict)
     #: Frames that wait for a blocked direction, by sender.
@@ -53,7 +53,6 @@ class Network:
         self.connects: Callable[[str, str], bool] = lambda a, b: True
         #: Which pairs use datagrams, if the settings say so at all. Clients have streams in any case.
         self.uses_datagrams: Callable[[str, str], bool] = lambda a, b: True
-        self._epoch = 0
 
     # ------------------------------------------------------------------------------------- connections
 
@@ -70,14 +69,18 @@ class Network:
         if self.is_blocked(a, b) or self.is_blocked(b, a):
             self.world.after(0.05, self._connected, a, b)
             return
-        self._epoch += 1
-        self.connections[key] = Connection(self._epoch)
+        self.connections[key] = Connection()
         for end, other in ((a, b), (b, a)):
             processes[end].channel_reset(other, processes[other].incarnation)
 
     def disconnect(self, a: str, b: str) -> None:
         """What is in flight is lost from here on: frames carry the connection they were sent on."""
-        self.connections.pop(pair(a, b), None)
+        self._close(pair(a, b))
+
+    def _close(self, key: tuple[str, str]) -> None:
+        connection = self.connections.pop(key, None)
+        if connection is not None:
+            connection.is_open = False
 
     def break_connection(self, a: str, b: str) -> None:
         if pair(a, b) in self.connections:
@@ -86,7 +89,7 @@ class Network:
 
     def crashed(self, name: str) -> None:
         for key in [key for key in self.connections if name in key]:
-            del self.connections[key]
+            self._close(key)
 
     # ------------------------------------------------------------------------------------------- frames
 
@@ -107,18 +110,17 @@ class Network:
             delay += 10 * self.settings.delay_s  # sent again after a timeout
         arrival = max(self.world.now + delay, connection.last.get(source, 0.0))
         connection.last[source] = arrival
-        self.world.at(arrival, self._arrive, source, to, data, connection.epoch)
+        self.world.at(arrival, self._arrive, source, to, data, connection)
 
     def _send_datagram(self, source: str, to: str, data: bytes, connection: Connection) -> None:
         if (source, to) in self.blocked or self.random.random() < self.settings.loss:
             return
         copies = 2 if self.random.random() < self.settings.duplication else 1
         for _ in range(copies):
-            self.world.after(self._delay(), self._arrive, source, to, data, connection.epoch)
+            self.world.after(self._delay(), self._arrive, source, to, data, connection)
 
-    def _arrive(self, source: str, to: str, data: bytes, epoch: int) -> None:
-        connection = self.connections.get(pair(source, to))
-        if connection is not None and connection.epoch == epoch:
+    def _arrive(self, source: str, to: str, data: bytes, connection: Connection) -> None:
+        if connection.is_open:
             self.world.processes[to].arrived(source, data)
 
     def _delay(self) -> float:

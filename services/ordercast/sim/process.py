@@ -145,7 +145,11 @@ class Process:
             return
         if self.world.tracing:
             self.world.trace_receive(source, self.name, message)
-        self._local.append((role, Receive(*self.clock(), source, incarnation, message)))
+        now = self.world.now
+        event = Receive(
+            now * self.clock_rate + self.clock_offset, now + self.wall_offset, source, incarnation, message
+        )
+        self._local.append((role, event))
 
     def channel_reset(self, peer: str, incarnation: int) -> None:
         if self.deferred(self.channel_reset, peer, incarnation):

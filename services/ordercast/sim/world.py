@@ -85,7 +85,7 @@ class World:
         return self._digest.hexdigest()
 
     def digest_frame(self, source: str, to: str, data: bytes) -> None:
-        self._digest.update(_TIME.pack(self.now) + source.encode() + to.encode() + data)
+        self._digest.update(_TIME.pack(self.now) + (source + to).encode() + data)
 
     def delivered(self, process: str, effect: Deliver) -> None:
         self._digest.update(f"{process} {effect.group} {effect.position} ".encode() + effect.entry.order_key)
