@@ -8,7 +8,9 @@ import sys
 import pytest
 
 from ordercast.sim.campaign import run_many
-from ordercast.sim.run import run_seed
+from ordercast.sim.network import NetworkSettings
+from ordercast.sim.run import run_scenario, run_seed
+from ordercast.sim.scenario import draw
 
 
 @pytest.mark.parametrize("first", range(1, 501, 25))
@@ -16,6 +18,14 @@ def test_no_seed_violates_a_property(first: int) -> None:
     campaign = run_many(range(first, first + 25), jobs=1)
     assert [(r.seed, str(r.violation)) for r in campaign.violations] == []
     assert campaign.delivered > 0
+
+
+@pytest.mark.parametrize("first", [1, 9])
+def test_raw_datagrams_with_a_third_lost_and_half_doubled_only_take_longer(first: int) -> None:
+    for seed in range(first, first + 8):
+        scenario = draw(seed)
+        scenario.network = NetworkSettings(delay_s=0.003, slow=0.4, loss=0.3, duplication=0.5, datagrams=True)
+        assert run_scenario(scenario, seed).violation is None
 
 
 def test_runs_meet_every_kind_of_fault() -> None:
