@@ -57,6 +57,13 @@ SIZES: dict[str, tuple[int, int]] = {
     "decide": (40, 0),
 }
 
+_UNMEASURED = (1 << 62, 0)
+#: All of that by message class: kind, fixed bytes, which envelopes it is about, whether it names a group.
+_RULES = {
+    class_: (kind, SIZES.get(kind, _UNMEASURED)[0], ABOUT.get(kind), kind in GROUP)
+    for class_, kind in FIELD_OF.items()
+}
+
 
 class TrafficChecker:
     def __init__(self, view: Any) -> None:
@@ -66,11 +73,10 @@ class TrafficChecker:
         self.by_kind: dict[str, int] = {}
 
     def on_send(self, source: str, to: Sequence[str], message: Any, size: int) -> None:
-        kind = FIELD_OF[type(message)]
+        kind, fixed, about, names_group = _RULES[type(message)]
         self.by_kind[kind] = self.by_kind.get(kind, 0) + len(to) - (source in to)
-        if kind in SIZES and size > SIZES[kind][0]:
+        if size > fixed:
             self._check_size(source, kind, message, size)
-        about = ABOUT.get(kind)
         if about is None:
             return
         if kind == "disseminate" and message.envelope.header.id not in self.known:
@@ -85,7 +91,7 @@ class TrafficChecker:
                     "participants",
                     f"{source} sends {describe(message)} to {list(to)}, but {describe(id_)} is for {groups}",
                 )
-            if kind in GROUP and message.group not in groups:
+            if names_group and message.group not in groups:
                 raise Violation(
                     "participants",
                     f"{source} speaks of {describe(id_)} in {message.group}, but it is for {groups}",
