@@ -34,7 +34,6 @@ class Result:
     delivered: int
     messages: int
     digest: str
-    simulated_s: float
     strikes: dict[str, int] = field(default_factory=dict)
     by_kind: dict[str, int] = field(default_factory=dict)
     trace: list[str] = field(default_factory=list)
@@ -206,7 +205,6 @@ def run_scenario(scenario: Scenario, seed: int, *, tracing: bool = False) -> Res
         cluster.logs.delivered,
         world.messages,
         world.digest(),
-        world.now,
         faults.strikes,
         cluster.traffic.by_kind,
         world.trace,

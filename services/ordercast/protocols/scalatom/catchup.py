@@ -301,6 +301,6 @@ class CatchUp:
             if held.rec_ts is not None and (delivered is None or delivered.buried):
                 replica.history.forget(held.id, held.rec_ts, replica.last_key)
                 replica.forgotten.append(held.id)
-            machine.settle(held, replica.name)
+            machine.settle(held)
         replica.history.forget_all_below(machine.clock, replica.last_key)
         machine.release_forgotten(replica)

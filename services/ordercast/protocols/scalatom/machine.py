@@ -454,12 +454,16 @@ class Scalatom:
         )
         self.out.append(Hand(PROPOSER, proposal))
 
+    def _release_proposer(self, id_: bytes) -> None:
+        """We know, and will not propose any more: the proposer may forget the instance."""
+        value = pack_u64(self.known_sn(id_) or 0)
+        self.out.append(Hand(PROPOSER, Decided(self.now, self.wall, id_, value)))
+
     # --------------------------------------------------------------------------------- step 4: decision
 
     def _on_decided(self, event: Decided) -> None:
         held = self._decide(event.instance, event.value)
-        # We will not propose any more: the proposer may forget the instance.
-        self.out.append(Hand(PROPOSER, Decided(self.now, self.wall, event.instance, event.value)))
+        self._release_proposer(event.instance)
         if held is not None and held.envelope is not None:
             # At once: the producer's next envelope waits for this and not for the delivery (E6).
             key = order_key(unpack_u64(event.value), event.instance)
@@ -473,7 +477,7 @@ class Scalatom:
         if held is None:
             return
         if held.proposed:
-            self.out.append(Hand(PROPOSER, Decided(self.now, self.wall, instance, value)))
+            self._release_proposer(instance)
         if self.settings.relay_eagerly and held.envelope is not None:
             coordinator = held.envelope.header.coordinator.process
             others = [process for process in self.others(held.names) if process != coordinator]
@@ -528,7 +532,7 @@ class Scalatom:
         """[E8] Decided and forgotten. That does not make it delivered here: fetch our groups' logs."""
         held = self.held.get(event.instance)
         if held is None:
-            self.out.append(Hand(PROPOSER, Decided(self.now, self.wall, event.instance, b"")))
+            self._release_proposer(event.instance)
         else:
             for name in held.undelivered:
                 self.catch_up.fetch_from_anyone(self.replicas[name])
@@ -562,7 +566,7 @@ class Scalatom:
         if held is not None:
             held.undelivered.pop(replica.name, None)
             self.learn(held, sn_of(key))
-            self.settle(held, replica.name)
+            self.settle(held)
         self.release_forgotten(replica)
 
     def _report(self, header: Header, message: Any) -> None:
@@ -599,9 +603,8 @@ class Scalatom:
             # A snapshot replaced our log: the outcome is for others to tell, but durable it is.
             self.then.append(Send((delivered.gateway,), EnvelopeDurable(id=id_, group=group)))
 
-    def settle(self, held: Held, name: str) -> None:
+    def settle(self, held: Held) -> None:
         """Delivered in one more group here; with the last one, the log is where the body lives."""
-        held.undelivered.pop(name, None)
         if held.undelivered:
             return
         if held.rec_ts is not None:
@@ -610,8 +613,7 @@ class Scalatom:
                 held.envelope = None
             if held.proposed:
                 held.proposed = False
-                value = pack_u64(held.sn or 0)
-                self.out.append(Hand(PROPOSER, Decided(self.now, self.wall, held.id, value)))
+                self._release_proposer(held.id)
         elif self.is_settled(held.id):
             self.held.pop(held.id, None)
 

@@ -218,11 +218,9 @@ class Repair:
         machine.changes.append(replica.bury(id_))
         machine.release_forgotten(replica)
         close = Close(instances=[id_])
-        finished = replica.done.get(incarnation_of(id_))
-        if finished is not None:
+        if incarnation_of(id_) in replica.done:
             # The last statement of its incarnation may have travelled with an Accept that some acceptor missed.
-            record = ClosedRecord(done=finished.done, open=finished.open, incarnation=incarnation_of(id_))
-            close.finished.append(record)
+            close.finished.append(self._finished(replica, incarnation_of(id_)))
         machine.then.append(Send(machine.view.acceptors_of(names), close))
 
     def close_again(self, peer: str) -> None:
@@ -233,9 +231,11 @@ class Repair:
         for replica in machine.replicas.values():
             if peer not in replica.group.acceptors:
                 continue
-            for incarnation, finished in replica.done.items():
-                record = ClosedRecord(done=finished.done, open=finished.open, incarnation=incarnation)
-                close.finished.append(record)
+            close.finished.extend(self._finished(replica, incarnation) for incarnation in replica.done)
             close.instances.extend(id_ for id_, delivered in replica.delivered.items() if delivered.buried)
         if close.finished or close.instances:
             machine.then.append(Send((peer,), close))
+
+    def _finished(self, replica: Replica, incarnation: int) -> ClosedRecord:
+        finished = replica.done[incarnation]
+        return ClosedRecord(done=finished.done, open=finished.open, incarnation=incarnation)
