@@ -7,8 +7,8 @@ BIN := .venv/bin
 SEEDS ?= 2000
 LOCK_OPTIONS ?=
 
-# One word per output: `grpc_python` joins them when the first service is defined.
-PROTOC_PLUGINS := python pyi
+# One word per output.
+PROTOC_PLUGINS := python pyi grpc_python
 PROTO_FILES = $(wildcard proto/ordercast/v1/*.proto)
 
 .PHONY: help setup demo run test lint baseline proto sim bench mutants papers lock clean

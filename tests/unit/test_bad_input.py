@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from ordercast.core import packets
 from ordercast.core.errors import InvariantBroken, RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, KEY_MIN, last_key_of, order_key, pack_u64
 from ordercast.core.machine import Advance, Propose
 from ordercast.protocols.paxos.acceptor import Acceptor
 from ordercast.protocols.paxos.proposer import Proposer
 from ordercast.protocols.scalatom.machine import Scalatom
-from ordercast.sim import packets
 from ordercast.sim.process import Process
 from ordercast.sim.world import World
 from ordercast.v1.common_pb2 import Envelope, Incarnation

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from ordercast.core import packets
 from ordercast.core.ids import envelope_id, last_key_of, order_key, pack_u64
 from ordercast.core.machine import Deliver, ResetLog, Watermark
-from ordercast.sim import packets
 from ordercast.sim.checkers.ending import check_all_or_nothing, check_receipts
 from ordercast.sim.checkers.logs import LogChecker
 from ordercast.sim.checkers.order import check_acyclic, check_causality, check_fifo

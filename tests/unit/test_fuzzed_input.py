@@ -15,13 +15,13 @@ from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ordercast.core import packets
 from ordercast.core.errors import InvariantBroken, RemoteProtocolError
 from ordercast.core.ids import KEY_MIN, envelope_id, pack_u64
 from ordercast.core.machine import Propose
 from ordercast.gateway.machine import Gateway
 from ordercast.protocols.paxos.acceptor import Acceptor
 from ordercast.protocols.paxos.proposer import Proposer
-from ordercast.sim import packets
 from ordercast.v1.common_pb2 import Message, RangeOutcome, Span
 from ordercast.v1.consensus_pb2 import (
     Accept,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError
 
+from ordercast.core import packets
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import (
     ChannelReset,
@@ -28,7 +29,6 @@ from ordercast.core.machine import (
     ViewChanged,
     Watermark,
 )
-from ordercast.sim import packets
 from ordercast.sim.disk import Disk, Log, Transaction
 from ordercast.v1.sequencer_pb2 import LogEntry
 

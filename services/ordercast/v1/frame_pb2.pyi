@@ -2,12 +2,22 @@ from ordercast.v1 import consensus_pb2 as _consensus_pb2
 from ordercast.v1 import gateway_pb2 as _gateway_pb2
 from ordercast.v1 import sequencer_pb2 as _sequencer_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class Channel(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CHANNEL_UNSPECIFIED: _ClassVar[Channel]
+    CHANNEL_MEMBERSHIP: _ClassVar[Channel]
+    CHANNEL_DOMAINS: _ClassVar[Channel]
+CHANNEL_UNSPECIFIED: Channel
+CHANNEL_MEMBERSHIP: Channel
+CHANNEL_DOMAINS: Channel
 
 class Packet(_message.Message):
     __slots__ = ("disseminate", "rec_ts", "gossip", "gossip_ask", "pull", "have", "have_ask", "fetch_log", "log_chunk", "snapshot", "envelope_decided", "envelope_delivered", "envelope_durable", "prepare", "promise", "accept", "accepted", "rejected", "closed", "close", "decide", "log_prepare", "log_promise", "log_accept", "log_accepted", "log_rejected", "log_decided", "log_heartbeat", "log_echo", "log_fetch", "log_tail", "log_install", "publish_request", "publish_reply")
@@ -89,8 +99,28 @@ class Section(_message.Message):
     packets: _containers.RepeatedScalarFieldContainer[bytes]
     def __init__(self, domain: _Optional[str] = ..., packets: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
+class Hello(_message.Message):
+    __slots__ = ("version", "channel", "process", "incarnation", "node_id", "cluster_id", "to")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    PROCESS_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    channel: Channel
+    process: str
+    incarnation: int
+    node_id: bytes
+    cluster_id: bytes
+    to: str
+    def __init__(self, version: _Optional[int] = ..., channel: _Optional[_Union[Channel, str]] = ..., process: _Optional[str] = ..., incarnation: _Optional[int] = ..., node_id: _Optional[bytes] = ..., cluster_id: _Optional[bytes] = ..., to: _Optional[str] = ...) -> None: ...
+
 class Frame(_message.Message):
-    __slots__ = ("sections",)
+    __slots__ = ("sections", "hello")
     SECTIONS_FIELD_NUMBER: _ClassVar[int]
+    HELLO_FIELD_NUMBER: _ClassVar[int]
     sections: _containers.RepeatedCompositeFieldContainer[Section]
-    def __init__(self, sections: _Optional[_Iterable[_Union[Section, _Mapping]]] = ...) -> None: ...
+    hello: Hello
+    def __init__(self, sections: _Optional[_Iterable[_Union[Section, _Mapping]]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ...) -> None: ...

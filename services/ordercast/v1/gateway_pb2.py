@@ -23,21 +23,91 @@ _sym_db = _symbol_database.Default()
 
 
 from ordercast.v1 import common_pb2 as ordercast_dot_v1_dot_common__pb2
+from ordercast.v1 import membership_pb2 as ordercast_dot_v1_dot_membership__pb2
+from ordercast.v1 import sequencer_pb2 as ordercast_dot_v1_dot_sequencer__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aordercast/v1/gateway.proto\x12\x0cordercast.v1\x1a\x19ordercast/v1/common.proto\"\xc9\x01\n\x0ePublishRequest\x12\x10\n\x08producer\x18\x01 \x01(\x0c\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x0e\n\x06groups\x18\x03 \x03(\t\x12\x16\n\x0e\x66irst_sequence\x18\x04 \x01(\x04\x12\'\n\x08messages\x18\x05 \x03(\x0b\x32\x15.ordercast.v1.Message\x12\x11\n\tunordered\x18\x06 \x01(\x08\x12\x0f\n\x07session\x18\x07 \x01(\x0c\x12\x12\n\nopen_token\x18\x08 \x01(\x0c\x12\r\n\x05trace\x18\t \x01(\x0c\"2\n\x0bGroupOffset\x12\r\n\x05group\x18\x01 \x01(\t\x12\x14\n\x0c\x66irst_offset\x18\x02 \x01(\x04\"\xc2\x02\n\x0cPublishReply\x12\x10\n\x08producer\x18\x01 \x01(\x0c\x12\x0e\n\x06groups\x18\x02 \x03(\t\x12\x16\n\x0e\x66irst_sequence\x18\x03 \x01(\x04\x12\r\n\x05\x63ount\x18\x04 \x01(\r\x12+\n\x06status\x18\x05 \x01(\x0e\x32\x1b.ordercast.v1.PublishStatus\x12\x0e\n\x06\x64\x65tail\x18\x06 \x01(\t\x12\x11\n\torder_key\x18\x07 \x01(\x0c\x12*\n\x07offsets\x18\x08 \x03(\x0b\x32\x19.ordercast.v1.GroupOffset\x12\x11\n\tduplicate\x18\t \x01(\x08\x12\r\n\x05\x65poch\x18\n \x01(\x04\x12\x15\n\rlast_sequence\x18\x0b \x01(\x04\x12\x0f\n\x07session\x18\x0c \x01(\x0c\x12\x0f\n\x07\x63redits\x18\r \x01(\r\x12\x12\n\nopen_token\x18\x0e \x01(\x0c*\xee\x01\n\rPublishStatus\x12\x1e\n\x1aPUBLISH_STATUS_UNSPECIFIED\x10\x00\x12\x15\n\x11PUBLISH_STATUS_OK\x10\x01\x12#\n\x1fPUBLISH_STATUS_INVALID_ARGUMENT\x10\x02\x12%\n!PUBLISH_STATUS_RESOURCE_EXHAUSTED\x10\x03\x12\x1f\n\x1bPUBLISH_STATUS_SEQUENCE_GAP\x10\x04\x12\x19\n\x15PUBLISH_STATUS_FENCED\x10\x05\x12\x1e\n\x1aPUBLISH_STATUS_UNAVAILABLE\x10\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aordercast/v1/gateway.proto\x12\x0cordercast.v1\x1a\x19ordercast/v1/common.proto\x1a\x1dordercast/v1/membership.proto\x1a\x1cordercast/v1/sequencer.proto\"\xc9\x01\n\x0ePublishRequest\x12\x10\n\x08producer\x18\x01 \x01(\x0c\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x0e\n\x06groups\x18\x03 \x03(\t\x12\x16\n\x0e\x66irst_sequence\x18\x04 \x01(\x04\x12\'\n\x08messages\x18\x05 \x03(\x0b\x32\x15.ordercast.v1.Message\x12\x11\n\tunordered\x18\x06 \x01(\x08\x12\x0f\n\x07session\x18\x07 \x01(\x0c\x12\x12\n\nopen_token\x18\x08 \x01(\x0c\x12\r\n\x05trace\x18\t \x01(\x0c\"2\n\x0bGroupOffset\x12\r\n\x05group\x18\x01 \x01(\t\x12\x14\n\x0c\x66irst_offset\x18\x02 \x01(\x04\"\xc2\x02\n\x0cPublishReply\x12\x10\n\x08producer\x18\x01 \x01(\x0c\x12\x0e\n\x06groups\x18\x02 \x03(\t\x12\x16\n\x0e\x66irst_sequence\x18\x03 \x01(\x04\x12\r\n\x05\x63ount\x18\x04 \x01(\r\x12+\n\x06status\x18\x05 \x01(\x0e\x32\x1b.ordercast.v1.PublishStatus\x12\x0e\n\x06\x64\x65tail\x18\x06 \x01(\t\x12\x11\n\torder_key\x18\x07 \x01(\x0c\x12*\n\x07offsets\x18\x08 \x03(\x0b\x32\x19.ordercast.v1.GroupOffset\x12\x11\n\tduplicate\x18\t \x01(\x08\x12\r\n\x05\x65poch\x18\n \x01(\x04\x12\x15\n\rlast_sequence\x18\x0b \x01(\x04\x12\x0f\n\x07session\x18\x0c \x01(\x0c\x12\x0f\n\x07\x63redits\x18\r \x01(\r\x12\x12\n\nopen_token\x18\x0e \x01(\x0c\">\n\x0fPublishResponse\x12+\n\x07replies\x18\x01 \x03(\x0b\x32\x1a.ordercast.v1.PublishReply\"F\n\x14PublishStreamRequest\x12.\n\x08requests\x18\x01 \x03(\x0b\x32\x1c.ordercast.v1.PublishRequest\"U\n\x15PublishStreamResponse\x12+\n\x07replies\x18\x01 \x03(\x0b\x32\x1a.ordercast.v1.PublishReply\x12\x0f\n\x07\x63redits\x18\x02 \x01(\r\"{\n\x0eSubscribeStart\x12\r\n\x05group\x18\x01 \x01(\t\x12$\n\x05start\x18\x02 \x01(\x0b\x32\x15.ordercast.v1.StartAt\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\x12\x13\n\x0bstop_at_end\x18\x04 \x01(\x08\x12\x0f\n\x07replica\x18\x05 \x01(\t\"\x15\n\x03\x41\x63k\x12\x0e\n\x06offset\x18\x01 \x01(\x04\"k\n\x10SubscribeRequest\x12-\n\x05start\x18\x01 \x01(\x0b\x32\x1c.ordercast.v1.SubscribeStartH\x00\x12 \n\x03\x61\x63k\x18\x02 \x01(\x0b\x32\x11.ordercast.v1.AckH\x00\x42\x06\n\x04step\"_\n\x10SubscribeStarted\x12\x0e\n\x06offset\x18\x01 \x01(\x04\x12\x14\n\x0c\x66irst_offset\x18\x02 \x01(\x04\x12\x13\n\x0bnext_offset\x18\x03 \x01(\x04\x12\x10\n\x08group_id\x18\x04 \x01(\t\"\x1d\n\nDeliveries\x12\x0f\n\x07\x65ntries\x18\x01 \x03(\x0c\"\x17\n\x05\x41\x63ked\x12\x0e\n\x06offset\x18\x01 \x01(\x04\"\xa4\x01\n\x11SubscribeResponse\x12\x31\n\x07started\x18\x01 \x01(\x0b\x32\x1e.ordercast.v1.SubscribeStartedH\x00\x12.\n\ndeliveries\x18\x02 \x01(\x0b\x32\x18.ordercast.v1.DeliveriesH\x00\x12$\n\x05\x61\x63ked\x18\x03 \x01(\x0b\x32\x13.ordercast.v1.AckedH\x00\x42\x06\n\x04step\"\xa9\x01\n\x13\x43reateDomainRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08protocol\x18\x02 \x01(\t\x12\x41\n\x08settings\x18\x03 \x03(\x0b\x32/.ordercast.v1.CreateDomainRequest.SettingsEntry\x1a/\n\rSettingsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"<\n\x14\x43reateDomainResponse\x12$\n\x06\x64omain\x18\x01 \x01(\x0b\x32\x14.ordercast.v1.Domain\"\x14\n\x12ListDomainsRequest\"<\n\x13ListDomainsResponse\x12%\n\x07\x64omains\x18\x01 \x03(\x0b\x32\x14.ordercast.v1.Domain\"p\n\x12\x43reateGroupRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\x12\x10\n\x08replicas\x18\x03 \x01(\r\x12*\n\tretention\x18\x04 \x01(\x0b\x32\x17.ordercast.v1.Retention\"9\n\x13\x43reateGroupResponse\x12\"\n\x05group\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Group\"#\n\x11ListGroupsRequest\x12\x0e\n\x06\x64omain\x18\x01 \x01(\t\"9\n\x12ListGroupsResponse\x12#\n\x06groups\x18\x01 \x03(\x0b\x32\x13.ordercast.v1.Group\"$\n\x14\x44\x65scribeGroupRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"`\n\rReplicaStatus\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\r\n\x05\x65rror\x18\x02 \x01(\t\x12\x32\n\x03log\x18\x03 \x01(\x0b\x32%.ordercast.v1.DescribeReplicaResponse\"j\n\x15\x44\x65scribeGroupResponse\x12\"\n\x05group\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Group\x12-\n\x08replicas\x18\x02 \x03(\x0b\x32\x1b.ordercast.v1.ReplicaStatus\"\"\n\x12\x44\x65leteGroupRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"9\n\x13\x44\x65leteGroupResponse\x12\"\n\x05group\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Group\"1\n\x12ListCursorsRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"<\n\x13ListCursorsResponse\x12%\n\x07\x63ursors\x18\x01 \x03(\x0b\x32\x14.ordercast.v1.Cursor\"U\n\x10SetCursorRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12$\n\x05start\x18\x03 \x01(\x0b\x32\x15.ordercast.v1.StartAt\"9\n\x11SetCursorResponse\x12$\n\x06\x63ursor\x18\x01 \x01(\x0b\x32\x14.ordercast.v1.Cursor\"2\n\x13\x44\x65leteCursorRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"\x16\n\x14\x44\x65leteCursorResponse\"\x18\n\x16\x44\x65scribeClusterRequest\"\xbf\x01\n\x17\x44\x65scribeClusterResponse\x12\x12\n\ncluster_id\x18\x01 \x01(\x0c\x12\x10\n\x08revision\x18\x02 \x01(\x04\x12!\n\x05nodes\x18\x03 \x03(\x0b\x32\x12.ordercast.v1.Node\x12%\n\x07\x64omains\x18\x04 \x03(\x0b\x32\x14.ordercast.v1.Domain\x12#\n\x06groups\x18\x05 \x03(\x0b\x32\x13.ordercast.v1.Group\x12\x0f\n\x07gateway\x18\x06 \x01(\t*\x8c\x02\n\rPublishStatus\x12\x1e\n\x1aPUBLISH_STATUS_UNSPECIFIED\x10\x00\x12\x15\n\x11PUBLISH_STATUS_OK\x10\x01\x12#\n\x1fPUBLISH_STATUS_INVALID_ARGUMENT\x10\x02\x12%\n!PUBLISH_STATUS_RESOURCE_EXHAUSTED\x10\x03\x12\x1f\n\x1bPUBLISH_STATUS_SEQUENCE_GAP\x10\x04\x12\x19\n\x15PUBLISH_STATUS_FENCED\x10\x05\x12\x1e\n\x1aPUBLISH_STATUS_UNAVAILABLE\x10\x06\x12\x1c\n\x18PUBLISH_STATUS_NOT_FOUND\x10\x07\x32\xdf\x08\n\x0eGatewayService\x12\x46\n\x07Publish\x12\x1c.ordercast.v1.PublishRequest\x1a\x1d.ordercast.v1.PublishResponse\x12\\\n\rPublishStream\x12\".ordercast.v1.PublishStreamRequest\x1a#.ordercast.v1.PublishStreamResponse(\x01\x30\x01\x12P\n\tSubscribe\x12\x1e.ordercast.v1.SubscribeRequest\x1a\x1f.ordercast.v1.SubscribeResponse(\x01\x30\x01\x12U\n\x0c\x43reateDomain\x12!.ordercast.v1.CreateDomainRequest\x1a\".ordercast.v1.CreateDomainResponse\x12R\n\x0bListDomains\x12 .ordercast.v1.ListDomainsRequest\x1a!.ordercast.v1.ListDomainsResponse\x12R\n\x0b\x43reateGroup\x12 .ordercast.v1.CreateGroupRequest\x1a!.ordercast.v1.CreateGroupResponse\x12O\n\nListGroups\x12\x1f.ordercast.v1.ListGroupsRequest\x1a .ordercast.v1.ListGroupsResponse\x12X\n\rDescribeGroup\x12\".ordercast.v1.DescribeGroupRequest\x1a#.ordercast.v1.DescribeGroupResponse\x12R\n\x0b\x44\x65leteGroup\x12 .ordercast.v1.DeleteGroupRequest\x1a!.ordercast.v1.DeleteGroupResponse\x12R\n\x0bListCursors\x12 .ordercast.v1.ListCursorsRequest\x1a!.ordercast.v1.ListCursorsResponse\x12L\n\tSetCursor\x12\x1e.ordercast.v1.SetCursorRequest\x1a\x1f.ordercast.v1.SetCursorResponse\x12U\n\x0c\x44\x65leteCursor\x12!.ordercast.v1.DeleteCursorRequest\x1a\".ordercast.v1.DeleteCursorResponse\x12^\n\x0f\x44\x65scribeCluster\x12$.ordercast.v1.DescribeClusterRequest\x1a%.ordercast.v1.DescribeClusterResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ordercast.v1.gateway_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PUBLISHSTATUS']._serialized_start=653
-  _globals['_PUBLISHSTATUS']._serialized_end=891
-  _globals['_PUBLISHREQUEST']._serialized_start=72
-  _globals['_PUBLISHREQUEST']._serialized_end=273
-  _globals['_GROUPOFFSET']._serialized_start=275
-  _globals['_GROUPOFFSET']._serialized_end=325
-  _globals['_PUBLISHREPLY']._serialized_start=328
-  _globals['_PUBLISHREPLY']._serialized_end=650
+  _globals['_CREATEDOMAINREQUEST_SETTINGSENTRY']._loaded_options = None
+  _globals['_CREATEDOMAINREQUEST_SETTINGSENTRY']._serialized_options = b'8\001'
+  _globals['_PUBLISHSTATUS']._serialized_start=2995
+  _globals['_PUBLISHSTATUS']._serialized_end=3263
+  _globals['_PUBLISHREQUEST']._serialized_start=133
+  _globals['_PUBLISHREQUEST']._serialized_end=334
+  _globals['_GROUPOFFSET']._serialized_start=336
+  _globals['_GROUPOFFSET']._serialized_end=386
+  _globals['_PUBLISHREPLY']._serialized_start=389
+  _globals['_PUBLISHREPLY']._serialized_end=711
+  _globals['_PUBLISHRESPONSE']._serialized_start=713
+  _globals['_PUBLISHRESPONSE']._serialized_end=775
+  _globals['_PUBLISHSTREAMREQUEST']._serialized_start=777
+  _globals['_PUBLISHSTREAMREQUEST']._serialized_end=847
+  _globals['_PUBLISHSTREAMRESPONSE']._serialized_start=849
+  _globals['_PUBLISHSTREAMRESPONSE']._serialized_end=934
+  _globals['_SUBSCRIBESTART']._serialized_start=936
+  _globals['_SUBSCRIBESTART']._serialized_end=1059
+  _globals['_ACK']._serialized_start=1061
+  _globals['_ACK']._serialized_end=1082
+  _globals['_SUBSCRIBEREQUEST']._serialized_start=1084
+  _globals['_SUBSCRIBEREQUEST']._serialized_end=1191
+  _globals['_SUBSCRIBESTARTED']._serialized_start=1193
+  _globals['_SUBSCRIBESTARTED']._serialized_end=1288
+  _globals['_DELIVERIES']._serialized_start=1290
+  _globals['_DELIVERIES']._serialized_end=1319
+  _globals['_ACKED']._serialized_start=1321
+  _globals['_ACKED']._serialized_end=1344
+  _globals['_SUBSCRIBERESPONSE']._serialized_start=1347
+  _globals['_SUBSCRIBERESPONSE']._serialized_end=1511
+  _globals['_CREATEDOMAINREQUEST']._serialized_start=1514
+  _globals['_CREATEDOMAINREQUEST']._serialized_end=1683
+  _globals['_CREATEDOMAINREQUEST_SETTINGSENTRY']._serialized_start=1636
+  _globals['_CREATEDOMAINREQUEST_SETTINGSENTRY']._serialized_end=1683
+  _globals['_CREATEDOMAINRESPONSE']._serialized_start=1685
+  _globals['_CREATEDOMAINRESPONSE']._serialized_end=1745
+  _globals['_LISTDOMAINSREQUEST']._serialized_start=1747
+  _globals['_LISTDOMAINSREQUEST']._serialized_end=1767
+  _globals['_LISTDOMAINSRESPONSE']._serialized_start=1769
+  _globals['_LISTDOMAINSRESPONSE']._serialized_end=1829
+  _globals['_CREATEGROUPREQUEST']._serialized_start=1831
+  _globals['_CREATEGROUPREQUEST']._serialized_end=1943
+  _globals['_CREATEGROUPRESPONSE']._serialized_start=1945
+  _globals['_CREATEGROUPRESPONSE']._serialized_end=2002
+  _globals['_LISTGROUPSREQUEST']._serialized_start=2004
+  _globals['_LISTGROUPSREQUEST']._serialized_end=2039
+  _globals['_LISTGROUPSRESPONSE']._serialized_start=2041
+  _globals['_LISTGROUPSRESPONSE']._serialized_end=2098
+  _globals['_DESCRIBEGROUPREQUEST']._serialized_start=2100
+  _globals['_DESCRIBEGROUPREQUEST']._serialized_end=2136
+  _globals['_REPLICASTATUS']._serialized_start=2138
+  _globals['_REPLICASTATUS']._serialized_end=2234
+  _globals['_DESCRIBEGROUPRESPONSE']._serialized_start=2236
+  _globals['_DESCRIBEGROUPRESPONSE']._serialized_end=2342
+  _globals['_DELETEGROUPREQUEST']._serialized_start=2344
+  _globals['_DELETEGROUPREQUEST']._serialized_end=2378
+  _globals['_DELETEGROUPRESPONSE']._serialized_start=2380
+  _globals['_DELETEGROUPRESPONSE']._serialized_end=2437
+  _globals['_LISTCURSORSREQUEST']._serialized_start=2439
+  _globals['_LISTCURSORSREQUEST']._serialized_end=2488
+  _globals['_LISTCURSORSRESPONSE']._serialized_start=2490
+  _globals['_LISTCURSORSRESPONSE']._serialized_end=2550
+  _globals['_SETCURSORREQUEST']._serialized_start=2552
+  _globals['_SETCURSORREQUEST']._serialized_end=2637
+  _globals['_SETCURSORRESPONSE']._serialized_start=2639
+  _globals['_SETCURSORRESPONSE']._serialized_end=2696
+  _globals['_DELETECURSORREQUEST']._serialized_start=2698
+  _globals['_DELETECURSORREQUEST']._serialized_end=2748
+  _globals['_DELETECURSORRESPONSE']._serialized_start=2750
+  _globals['_DELETECURSORRESPONSE']._serialized_end=2772
+  _globals['_DESCRIBECLUSTERREQUEST']._serialized_start=2774
+  _globals['_DESCRIBECLUSTERREQUEST']._serialized_end=2798
+  _globals['_DESCRIBECLUSTERRESPONSE']._serialized_start=2801
+  _globals['_DESCRIBECLUSTERRESPONSE']._serialized_end=2992
+  _globals['_GATEWAYSERVICE']._serialized_start=3266
+  _globals['_GATEWAYSERVICE']._serialized_end=4385
 # @@protoc_insertion_point(module_scope)

@@ -1,4 +1,6 @@
 from ordercast.v1 import common_pb2 as _common_pb2
+from ordercast.v1 import membership_pb2 as _membership_pb2
+from ordercast.v1 import sequencer_pb2 as _sequencer_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -17,6 +19,7 @@ class PublishStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PUBLISH_STATUS_SEQUENCE_GAP: _ClassVar[PublishStatus]
     PUBLISH_STATUS_FENCED: _ClassVar[PublishStatus]
     PUBLISH_STATUS_UNAVAILABLE: _ClassVar[PublishStatus]
+    PUBLISH_STATUS_NOT_FOUND: _ClassVar[PublishStatus]
 PUBLISH_STATUS_UNSPECIFIED: PublishStatus
 PUBLISH_STATUS_OK: PublishStatus
 PUBLISH_STATUS_INVALID_ARGUMENT: PublishStatus
@@ -24,6 +27,7 @@ PUBLISH_STATUS_RESOURCE_EXHAUSTED: PublishStatus
 PUBLISH_STATUS_SEQUENCE_GAP: PublishStatus
 PUBLISH_STATUS_FENCED: PublishStatus
 PUBLISH_STATUS_UNAVAILABLE: PublishStatus
+PUBLISH_STATUS_NOT_FOUND: PublishStatus
 
 class PublishRequest(_message.Message):
     __slots__ = ("producer", "epoch", "groups", "first_sequence", "messages", "unordered", "session", "open_token", "trace")
@@ -86,3 +90,246 @@ class PublishReply(_message.Message):
     credits: int
     open_token: bytes
     def __init__(self, producer: _Optional[bytes] = ..., groups: _Optional[_Iterable[str]] = ..., first_sequence: _Optional[int] = ..., count: _Optional[int] = ..., status: _Optional[_Union[PublishStatus, str]] = ..., detail: _Optional[str] = ..., order_key: _Optional[bytes] = ..., offsets: _Optional[_Iterable[_Union[GroupOffset, _Mapping]]] = ..., duplicate: _Optional[bool] = ..., epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ..., session: _Optional[bytes] = ..., credits: _Optional[int] = ..., open_token: _Optional[bytes] = ...) -> None: ...
+
+class PublishResponse(_message.Message):
+    __slots__ = ("replies",)
+    REPLIES_FIELD_NUMBER: _ClassVar[int]
+    replies: _containers.RepeatedCompositeFieldContainer[PublishReply]
+    def __init__(self, replies: _Optional[_Iterable[_Union[PublishReply, _Mapping]]] = ...) -> None: ...
+
+class PublishStreamRequest(_message.Message):
+    __slots__ = ("requests",)
+    REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    requests: _containers.RepeatedCompositeFieldContainer[PublishRequest]
+    def __init__(self, requests: _Optional[_Iterable[_Union[PublishRequest, _Mapping]]] = ...) -> None: ...
+
+class PublishStreamResponse(_message.Message):
+    __slots__ = ("replies", "credits")
+    REPLIES_FIELD_NUMBER: _ClassVar[int]
+    CREDITS_FIELD_NUMBER: _ClassVar[int]
+    replies: _containers.RepeatedCompositeFieldContainer[PublishReply]
+    credits: int
+    def __init__(self, replies: _Optional[_Iterable[_Union[PublishReply, _Mapping]]] = ..., credits: _Optional[int] = ...) -> None: ...
+
+class SubscribeStart(_message.Message):
+    __slots__ = ("group", "start", "cursor", "stop_at_end", "replica")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    STOP_AT_END_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    start: _sequencer_pb2.StartAt
+    cursor: str
+    stop_at_end: bool
+    replica: str
+    def __init__(self, group: _Optional[str] = ..., start: _Optional[_Union[_sequencer_pb2.StartAt, _Mapping]] = ..., cursor: _Optional[str] = ..., stop_at_end: _Optional[bool] = ..., replica: _Optional[str] = ...) -> None: ...
+
+class Ack(_message.Message):
+    __slots__ = ("offset",)
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    def __init__(self, offset: _Optional[int] = ...) -> None: ...
+
+class SubscribeRequest(_message.Message):
+    __slots__ = ("start", "ack")
+    START_FIELD_NUMBER: _ClassVar[int]
+    ACK_FIELD_NUMBER: _ClassVar[int]
+    start: SubscribeStart
+    ack: Ack
+    def __init__(self, start: _Optional[_Union[SubscribeStart, _Mapping]] = ..., ack: _Optional[_Union[Ack, _Mapping]] = ...) -> None: ...
+
+class SubscribeStarted(_message.Message):
+    __slots__ = ("offset", "first_offset", "next_offset", "group_id")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    first_offset: int
+    next_offset: int
+    group_id: str
+    def __init__(self, offset: _Optional[int] = ..., first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., group_id: _Optional[str] = ...) -> None: ...
+
+class Deliveries(_message.Message):
+    __slots__ = ("entries",)
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    entries: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, entries: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class Acked(_message.Message):
+    __slots__ = ("offset",)
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    def __init__(self, offset: _Optional[int] = ...) -> None: ...
+
+class SubscribeResponse(_message.Message):
+    __slots__ = ("started", "deliveries", "acked")
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    DELIVERIES_FIELD_NUMBER: _ClassVar[int]
+    ACKED_FIELD_NUMBER: _ClassVar[int]
+    started: SubscribeStarted
+    deliveries: Deliveries
+    acked: Acked
+    def __init__(self, started: _Optional[_Union[SubscribeStarted, _Mapping]] = ..., deliveries: _Optional[_Union[Deliveries, _Mapping]] = ..., acked: _Optional[_Union[Acked, _Mapping]] = ...) -> None: ...
+
+class CreateDomainRequest(_message.Message):
+    __slots__ = ("name", "protocol", "settings")
+    class SettingsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    protocol: str
+    settings: _containers.ScalarMap[str, str]
+    def __init__(self, name: _Optional[str] = ..., protocol: _Optional[str] = ..., settings: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class CreateDomainResponse(_message.Message):
+    __slots__ = ("domain",)
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    domain: _membership_pb2.Domain
+    def __init__(self, domain: _Optional[_Union[_membership_pb2.Domain, _Mapping]] = ...) -> None: ...
+
+class ListDomainsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListDomainsResponse(_message.Message):
+    __slots__ = ("domains",)
+    DOMAINS_FIELD_NUMBER: _ClassVar[int]
+    domains: _containers.RepeatedCompositeFieldContainer[_membership_pb2.Domain]
+    def __init__(self, domains: _Optional[_Iterable[_Union[_membership_pb2.Domain, _Mapping]]] = ...) -> None: ...
+
+class CreateGroupRequest(_message.Message):
+    __slots__ = ("name", "domain", "replicas", "retention")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    domain: str
+    replicas: int
+    retention: _membership_pb2.Retention
+    def __init__(self, name: _Optional[str] = ..., domain: _Optional[str] = ..., replicas: _Optional[int] = ..., retention: _Optional[_Union[_membership_pb2.Retention, _Mapping]] = ...) -> None: ...
+
+class CreateGroupResponse(_message.Message):
+    __slots__ = ("group",)
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    group: _membership_pb2.Group
+    def __init__(self, group: _Optional[_Union[_membership_pb2.Group, _Mapping]] = ...) -> None: ...
+
+class ListGroupsRequest(_message.Message):
+    __slots__ = ("domain",)
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    domain: str
+    def __init__(self, domain: _Optional[str] = ...) -> None: ...
+
+class ListGroupsResponse(_message.Message):
+    __slots__ = ("groups",)
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    groups: _containers.RepeatedCompositeFieldContainer[_membership_pb2.Group]
+    def __init__(self, groups: _Optional[_Iterable[_Union[_membership_pb2.Group, _Mapping]]] = ...) -> None: ...
+
+class DescribeGroupRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class ReplicaStatus(_message.Message):
+    __slots__ = ("node", "error", "log")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    LOG_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    error: str
+    log: _sequencer_pb2.DescribeReplicaResponse
+    def __init__(self, node: _Optional[str] = ..., error: _Optional[str] = ..., log: _Optional[_Union[_sequencer_pb2.DescribeReplicaResponse, _Mapping]] = ...) -> None: ...
+
+class DescribeGroupResponse(_message.Message):
+    __slots__ = ("group", "replicas")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    group: _membership_pb2.Group
+    replicas: _containers.RepeatedCompositeFieldContainer[ReplicaStatus]
+    def __init__(self, group: _Optional[_Union[_membership_pb2.Group, _Mapping]] = ..., replicas: _Optional[_Iterable[_Union[ReplicaStatus, _Mapping]]] = ...) -> None: ...
+
+class DeleteGroupRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class DeleteGroupResponse(_message.Message):
+    __slots__ = ("group",)
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    group: _membership_pb2.Group
+    def __init__(self, group: _Optional[_Union[_membership_pb2.Group, _Mapping]] = ...) -> None: ...
+
+class ListCursorsRequest(_message.Message):
+    __slots__ = ("group", "name")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    name: str
+    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+
+class ListCursorsResponse(_message.Message):
+    __slots__ = ("cursors",)
+    CURSORS_FIELD_NUMBER: _ClassVar[int]
+    cursors: _containers.RepeatedCompositeFieldContainer[_membership_pb2.Cursor]
+    def __init__(self, cursors: _Optional[_Iterable[_Union[_membership_pb2.Cursor, _Mapping]]] = ...) -> None: ...
+
+class SetCursorRequest(_message.Message):
+    __slots__ = ("group", "name", "start")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    name: str
+    start: _sequencer_pb2.StartAt
+    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., start: _Optional[_Union[_sequencer_pb2.StartAt, _Mapping]] = ...) -> None: ...
+
+class SetCursorResponse(_message.Message):
+    __slots__ = ("cursor",)
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    cursor: _membership_pb2.Cursor
+    def __init__(self, cursor: _Optional[_Union[_membership_pb2.Cursor, _Mapping]] = ...) -> None: ...
+
+class DeleteCursorRequest(_message.Message):
+    __slots__ = ("group", "name")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    name: str
+    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+
+class DeleteCursorResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DescribeClusterRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DescribeClusterResponse(_message.Message):
+    __slots__ = ("cluster_id", "revision", "nodes", "domains", "groups", "gateway")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    DOMAINS_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    GATEWAY_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: bytes
+    revision: int
+    nodes: _containers.RepeatedCompositeFieldContainer[_membership_pb2.Node]
+    domains: _containers.RepeatedCompositeFieldContainer[_membership_pb2.Domain]
+    groups: _containers.RepeatedCompositeFieldContainer[_membership_pb2.Group]
+    gateway: str
+    def __init__(self, cluster_id: _Optional[bytes] = ..., revision: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[_membership_pb2.Node, _Mapping]]] = ..., domains: _Optional[_Iterable[_Union[_membership_pb2.Domain, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[_membership_pb2.Group, _Mapping]]] = ..., gateway: _Optional[str] = ...) -> None: ...

@@ -236,3 +236,67 @@ class EnvelopeDurable(_message.Message):
     id: bytes
     group: str
     def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ...) -> None: ...
+
+class StartAt(_message.Message):
+    __slots__ = ("offset", "earliest", "latest")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    EARLIEST_FIELD_NUMBER: _ClassVar[int]
+    LATEST_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    earliest: bool
+    latest: bool
+    def __init__(self, offset: _Optional[int] = ..., earliest: _Optional[bool] = ..., latest: _Optional[bool] = ...) -> None: ...
+
+class ReadGroupRequest(_message.Message):
+    __slots__ = ("group", "start", "stop_at_end")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    STOP_AT_END_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    start: StartAt
+    stop_at_end: bool
+    def __init__(self, group: _Optional[str] = ..., start: _Optional[_Union[StartAt, _Mapping]] = ..., stop_at_end: _Optional[bool] = ...) -> None: ...
+
+class ReadGroupResponse(_message.Message):
+    __slots__ = ("entries", "first_offset", "next_offset", "start_offset")
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    START_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    entries: _containers.RepeatedScalarFieldContainer[bytes]
+    first_offset: int
+    next_offset: int
+    start_offset: int
+    def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., start_offset: _Optional[int] = ...) -> None: ...
+
+class DescribeReplicaRequest(_message.Message):
+    __slots__ = ("group",)
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    def __init__(self, group: _Optional[str] = ...) -> None: ...
+
+class DescribeReplicaResponse(_message.Message):
+    __slots__ = ("first_offset", "next_offset", "bytes", "position")
+    FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    first_offset: int
+    next_offset: int
+    bytes: int
+    position: int
+    def __init__(self, first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., bytes: _Optional[int] = ..., position: _Optional[int] = ...) -> None: ...
+
+class ReadEntryRequest(_message.Message):
+    __slots__ = ("group", "position")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    position: int
+    def __init__(self, group: _Optional[str] = ..., position: _Optional[int] = ...) -> None: ...
+
+class ReadEntryResponse(_message.Message):
+    __slots__ = ("entry",)
+    ENTRY_FIELD_NUMBER: _ClassVar[int]
+    entry: bytes
+    def __init__(self, entry: _Optional[bytes] = ...) -> None: ...

@@ -8,9 +8,9 @@ replicas of many groups, and says nothing about an envelope in a group that the 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ordercast.core.packets import FIELD_OF
 from ordercast.core.view import View
 from ordercast.sim.checkers.violation import Violation
-from ordercast.sim.packets import FIELD_OF
 from ordercast.sim.trace import describe
 
 #: Which envelopes a packet is about, by its name in the Packet.

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ordercast.core.machine import Deliver
+from ordercast.core.packets import FIELD_OF
 from ordercast.protocols.scalatom.settings import Settings
-from ordercast.sim.packets import FIELD_OF
 from ordercast.sim.stage import Stage
 
 DELAY_S = 0.001

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ordercast.sim import packets
+from ordercast.core import packets
 from ordercast.v1.frame_pb2 import Frame, Packet, Section
 from ordercast.v1.sequencer_pb2 import Pull
 
