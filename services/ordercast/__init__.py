@@ -1,1 +1,53 @@
-"""Ordercast: total order for messages that are sent to any set of groups (genuine atomic multicast)."""
+"""Ordercast: total order for messages that are sent to any set of groups (genuine atomic multicast).
+
+The SDK is loaded when it is first used: the services import this package too, and need none of it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ordercast.client.aio import Connection, connect
+    from ordercast.client.aio_subscription import AsyncDelivery, Subscription
+    from ordercast.client.errors import OrdercastError
+    from ordercast.client.sync import SyncConnection, connect_sync
+    from ordercast.client.sync_subscription import SyncDelivery, SyncSubscription
+    from ordercast.client.types import TLS, Delivery, Receipt
+
+__all__ = [
+    "TLS",
+    "AsyncDelivery",
+    "Connection",
+    "Delivery",
+    "OrdercastError",
+    "Receipt",
+    "Subscription",
+    "SyncConnection",
+    "SyncDelivery",
+    "SyncSubscription",
+    "connect",
+    "connect_sync",
+]
+
+_HOMES = {
+    "TLS": "types",
+    "AsyncDelivery": "aio_subscription",
+    "Connection": "aio",
+    "Delivery": "types",
+    "OrdercastError": "errors",
+    "Receipt": "types",
+    "Subscription": "aio_subscription",
+    "SyncConnection": "sync",
+    "SyncDelivery": "sync_subscription",
+    "SyncSubscription": "sync_subscription",
+    "connect": "aio",
+    "connect_sync": "sync",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "errors":
+        return import_module("ordercast.errors")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"ordercast.client.{_HOMES[name]}"), name)

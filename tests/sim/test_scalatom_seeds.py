@@ -31,7 +31,7 @@ def test_raw_datagrams_with_a_third_lost_and_half_doubled_only_take_longer(first
 def test_runs_meet_every_kind_of_fault() -> None:
     strikes = run_many(range(1, 60), jobs=1).strikes
     kinds = ["crash", "crash_at_commit", "power_loss", "partition", "one_way", "bridge", "flapping"]
-    for kind in [*kinds, "break", "pause", "slow_disk", "clock_jump"]:
+    for kind in [*kinds, "break", "pause", "slow_disk", "clock_jump", "group_created", "group_deleted"]:
         assert strikes.get(kind, 0) > 0, kind
 
 

@@ -98,7 +98,7 @@ ONLY_IMPORTS = {
     "protocols": frozenset({"core", "protocols", "v1"}),
     "client": frozenset({"client", "core", "v1"}),
 }
-MAY_IMPORT_SIM = frozenset({"sim", "cli"})
+MAY_IMPORT_SIM = frozenset({"sim", "local", "cli"})
 
 
 def layering_errors(source: str, module: str) -> list[str]:
@@ -115,7 +115,7 @@ def layering_errors(source: str, module: str) -> list[str]:
         elif here == "runtime" and there in SERVICE_COMPONENTS:
             errors.append(f"{module}:{line}: the runtime imports the service {there}")
         elif there == "sim" and here not in MAY_IMPORT_SIM:
-            errors.append(f"{module}:{line}: only sim and cli may import {name}")
+            errors.append(f"{module}:{line}: only sim, local and cli may import {name}")
     return errors
 
 

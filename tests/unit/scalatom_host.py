@@ -58,7 +58,8 @@ class Host(Driven):
             self.stamp(peer, envelope, sn)
         effects += self.decide(envelope, sn)
         for peer in peers:
-            effects += self.gossip(peer, sn + 1)
+            if any(peer in replica.peers for replica in self.machine.replicas.values()):
+                effects += self.gossip(peer, sn + 1)
         return effects
 
     def answer_reads(self, effects: list[Effect], begins: int = 0) -> list[Effect]:

@@ -6,7 +6,8 @@ import pytest
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import envelope_id
-from ordercast.core.machine import Effect, Persist, Retired
+from ordercast.core.machine import Effect, Persist, Retired, ViewChanged
+from ordercast.core.view import UnknownGroup
 from ordercast.protocols.paxos.acceptor import Acceptor
 from ordercast.v1.common_pb2 import Destination
 from ordercast.v1.consensus_pb2 import (
@@ -311,3 +312,18 @@ def test_a_refused_close_has_closed_nothing():
         with pytest.raises(RemoteProtocolError):
             host.receive("n5", close)
         assert not is_closed(host, 5)
+
+
+# ----------------------------------------------------------------------------------------- groups that come and go
+
+
+def test_an_instance_of_a_group_that_the_view_lacks_is_refused_until_the_view_has_it():
+    host = Host()
+    with pytest.raises(UnknownGroup):
+        host.accept("n5", 0, groups=destinations("c"))
+    host.step(ViewChanged, view_of({"c": "n5"}, acceptors={"c": "n1"}))
+    assert len(sent(host.accept("n5", 0, groups=destinations("c")), Accepted)) == 1
+
+
+def test_an_instance_of_a_known_group_is_voted_on_whatever_other_groups_it_is_for():
+    assert len(sent(Host().accept("n5", 0, groups=destinations("a", "c")), Accepted)) == 1

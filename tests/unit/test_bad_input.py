@@ -251,7 +251,8 @@ def chunk(*entries: LogEntry) -> LogChunk:
     "wrong",
     [
         pytest.param(log_entry(7, 12, "b"), id="an envelope for another group"),
-        pytest.param(log_entry(7, 12, "a", "x"), id="an envelope for an unknown group"),
+        pytest.param(log_entry(7, 12, "x"), id="an envelope for an unknown group"),
+        pytest.param(log_entry(7, 12, "b", "a"), id="unsorted groups"),
         pytest.param(log_entry(7, 12, order_key=b"short"), id="no order key"),
         pytest.param(LogEntry(order_key=key_of(12, NEW)), id="no envelope"),
     ],

@@ -296,3 +296,12 @@ def test_the_disk_holds_what_the_table_holds_after_every_verdict(events):
         epoch = group.table.states[(producer, SET)].epoch if (producer, SET) in group.table.states else 0
         group.judge(first, count, epoch=epoch, token=token, producer=producer, sn=group.sn + further)
         assert group.disk == dict(group.table.records())
+
+
+def test_an_opening_repeated_after_somebody_elses_is_fenced():
+    group = Group()
+    assert group.judge(0, 0, token=b"one").epoch == 1
+    assert group.judge(0, 0, token=b"one").refusal == REFUSAL_UNSPECIFIED
+    assert group.judge(0, 0, token=b"two").epoch == 2
+    assert group.judge(0, 0, token=b"one").refusal == REFUSAL_FENCED
+    assert group.judge(0, 0, token=b"two").refusal == REFUSAL_UNSPECIFIED

@@ -8,7 +8,7 @@ import pytest
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import envelope_id
-from ordercast.core.machine import Decided, Effect, InstanceClosed, Propose, SetTimer
+from ordercast.core.machine import Decided, Effect, InstanceClosed, Propose, SetTimer, ViewChanged
 from ordercast.protocols.paxos.acceptor import Acceptor
 from ordercast.protocols.paxos.proposer import Proposer, ProposerSettings
 from ordercast.v1.consensus_pb2 import Accept, Accepted, Closed, Decide, Prepare, Promise, Rejected, Round
@@ -375,3 +375,34 @@ def test_a_proposal_that_crosses_the_decision_does_not_start_the_round_again_wit
     effects = host.propose(b"y")
     assert sends(effects, Accept) == []
     assert [decided.value for decided in handed(effects, Decided)] == [b"x"]
+
+
+# ----------------------------------------------------------------------------------------- groups that come and go
+
+
+def test_a_group_that_is_gone_has_no_say_any_more():
+    host = Host()
+    host.propose(b"x")
+    host.accepted("n1", number=0)
+    host.step(ViewChanged, view_of({"a": "n1 n2"}, acceptors=ACCEPTORS))
+    (resent,) = sends(host.tick(RETRY_S), Accept)
+    assert resent[0] == ["n2", "n3"]
+    assert [d.group for d in resent[1].groups] == ["a"]
+    assert [decided.value for decided in handed(host.accepted("n2", number=0), Decided)] == [b"x"]
+
+
+def test_a_proposal_for_groups_that_are_all_gone_is_forgotten():
+    host = Host()
+    host.propose(b"x", groups=("b",))
+    host.step(ViewChanged, view_of({"a": "n1 n2"}, acceptors=ACCEPTORS))
+    assert host.machine.buffers() == {"attempts": 0}
+    assert host.accepted("n3", "n4", number=0) == []
+
+
+def test_a_proposal_for_a_group_that_the_view_lacks_waits_for_being_made_again():
+    """To count only the groups that are known would decide without the others."""
+    host = Host()
+    assert host.propose(b"x", groups=("a", "c")) == []
+    host.step(ViewChanged, view_of({"a": "n1 n2", "c": "n7"}, acceptors={**ACCEPTORS, "c": "n6"}))
+    ((to, _),) = sends(host.propose(b"x", groups=("a", "c")), Accept)
+    assert to == ["n1", "n2", "n3", "n6"]

@@ -164,6 +164,17 @@ def test_a_long_log_is_fetched_piece_by_piece():
     assert [fetch.position for fetch in sent(effects, FetchLog)] == [2]
 
 
+@pytest.mark.parametrize(("bytes_max", "count"), [(1, 1), (320, 2), (1 << 20, 5)])
+def test_a_chunk_of_the_log_has_few_bytes_but_one_entry_at_least(bytes_max, count):
+    host, taker = Host("n2", log_chunk_bytes=bytes_max), Host("n1")
+    for counter in range(5):
+        host.order(envelope_of(counter, "a"), 10 + counter)
+    assert 100 < host.logs["a"].entries[0].ByteSize() < 160
+    effects = given_log(host, taker)
+    assert len(delivered(effects)) == count
+    assert [fetch.position for fetch in sent(effects, FetchLog)] == ([] if count == 5 else [count])
+
+
 def test_what_waits_in_the_queue_is_not_delivered_again_after_it_came_by_the_log():
     host, taker, envelope = Host("n2"), Host("n1"), envelope_of(0, "a")
     host.order(envelope, 9)

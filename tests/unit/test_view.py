@@ -3,7 +3,7 @@
 import pytest
 
 from ordercast.core.errors import RemoteProtocolError
-from ordercast.core.view import View
+from ordercast.core.view import UnknownGroup, View, names_of
 from ordercast.v1.common_pb2 import Destination
 from tests.unit.driving import CONFIGURATION, destinations, view_of
 
@@ -31,6 +31,26 @@ def test_destinations_that_are_sorted_known_and_current_give_their_names():
 def test_other_destinations_are_refused(wrong):
     with pytest.raises(RemoteProtocolError):
         VIEW.checked_names(wrong)
+
+
+def test_a_group_that_is_not_in_the_view_is_named():
+    with pytest.raises(UnknownGroup) as refused:
+        VIEW.checked_names(destinations("a", "d"))
+    assert refused.value.group == "d"
+
+
+def test_names_can_be_read_without_knowing_the_groups():
+    assert names_of(destinations("a", "x")) == ("a", "x")
+    for wrong in ([], destinations("x", "a"), destinations("x", "x")):
+        with pytest.raises(RemoteProtocolError):
+            names_of(wrong)
+
+
+def test_a_group_that_is_gone_has_no_replicas_and_no_acceptors():
+    assert VIEW.replicas_of(("c", "x")) == ("n6",)
+    assert VIEW.acceptors_of(("a", "x")) == ("n7",)
+    assert VIEW.replicas_of(("x",)) == ()
+    assert VIEW.known(("a", "x")) == ("a",)
 
 
 def test_each_destination_gets_the_configuration_of_its_own_group():

@@ -1,11 +1,18 @@
-"""What commands print: one JSON document or tables on stdout, everything else on stderr."""
+"""What commands print: one JSON document or tables on stdout, everything else on stderr.
 
+A command that fails prints on stdout at most what it did before; what is wrong is on stderr, and the exit code
+says of which kind it is.
+"""
+
+import base64
 import json
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
 out = Console()
 err = Console(stderr=True)
@@ -15,6 +22,59 @@ Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON docum
 
 def print_json(document: Any) -> None:
     print(json.dumps(document, indent=2))
+
+
+def print_json_line(document: Any) -> None:
+    """One object in one line, and at once: the reader may be waiting for it."""
+    print(json.dumps(document), flush=True)
+
+
+class JsonList:
+    """One document, a list, that is printed item by item: it may be longer than memory."""
+
+    def __init__(self) -> None:
+        self._before = "["
+
+    def add(self, document: Any) -> None:
+        print(f"{self._before}\n  {json.dumps(document)}", end="", flush=True)
+        self._before = ","
+
+    def close(self) -> None:
+        print("[]" if self._before == "[" else "\n]", flush=True)
+
+
+def say(text: str) -> None:
+    """A line as it is, however long, and at once. A reader that went away is the caller's to handle."""
+    print(text, flush=True)
+
+
+def print_table(headings: Iterable[str], rows: Iterable[Iterable[str]], numbers: Iterable[str] = ()) -> None:
+    """Columns whose headings are among `numbers` stand to the right."""
+    right = list(numbers)
+    table = Table()
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading in right else "left")
+    for row in rows:
+        table.add_row(*row)
+    out.print(table, markup=False, highlight=False)
+
+
+def bytes_fields(name: str, value: bytes) -> dict[str, str]:
+    """Bytes in a JSON document: as text if they are text, else in base64 under another name.
+
+    >>> bytes_fields("key", b"a"), bytes_fields("key", b"\\xff")
+    ({'key': 'a'}, {'key_base64': '/w=='})
+    """
+    try:
+        return {name: value.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(value).decode()}
+
+
+def bytes_text(value: bytes) -> str:
+    """Bytes in a line for people: one line, and nothing that a terminal would act upon."""
+    text = value.decode(errors="backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def progress_bar() -> Progress:

@@ -45,7 +45,12 @@ class Start(Event):
 
 @dataclass(slots=True)
 class ViewChanged(Event):
-    """Membership's word on groups, replicas and acceptors (a DomainView). Views arrive in order."""
+    """Membership's word on groups, replicas and acceptors (a DomainView).
+
+    Views arrive in order, over restarts too: after Start, none is older than the last one before it. Other
+    processes get theirs at other times. A group that is not in a view any more is gone for good, and the driver
+    drops its log.
+    """
 
     view: Any
 
@@ -88,6 +93,13 @@ class Retired(Event):
     """
 
     below: int
+
+
+@dataclass(slots=True)
+class GroupsClosed(Event):
+    """Membership: these groups of the domain are being deleted, and all others are not. Nothing new for them."""
+
+    groups: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -249,6 +261,18 @@ class KeepsIncarnations(Protocol):
 
     def oldest_open(self) -> int:
         """The lowest gateway incarnation of which something is open here; U64_MAX if there is none."""
+        ...
+
+
+@runtime_checkable
+class NamesGroups(Protocol):
+    """A machine that works for groups. Membership removes a group that is being deleted when nobody names it."""
+
+    def mentions(self, group: str) -> bool:
+        """Whether something is under way here that needs the group.
+
+        Of what is on its way to the disk nothing is certain yet: drivers answer membership behind a sync.
+        """
         ...
 
 

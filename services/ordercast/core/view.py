@@ -2,10 +2,19 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.v1.common_pb2 import Destination
 from ordercast.v1.membership_pb2 import DomainView
+
+
+class UnknownGroup(RemoteProtocolError):  # noqa: N818 (it names what happened, not a kind of error)
+    """Not in our view: not yet, or no more. Views change at different times, so this is nobody's mistake."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"unknown group {group!r}")
+        self.group = group
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +24,31 @@ class Group:
     replicas: tuple[str, ...]
     acceptors: tuple[str, ...]
 
+    def check(self, configuration: int) -> None:
+        if self.configuration != configuration:
+            raise RemoteProtocolError(
+                f"group {self.name!r} is in configuration {self.configuration}, not {configuration}"
+            )
+
+
+def names_of(destinations: Iterable[Destination]) -> tuple[str, ...]:
+    """The names of a peer's destinations, whether we know the groups or not; refuses what is empty or unsorted."""
+    names = tuple(destination.group for destination in destinations)
+    if not names:
+        raise RemoteProtocolError("the destination set is empty")
+    if any(name <= before for before, name in pairwise(names)):
+        raise RemoteProtocolError("destinations must be sorted, each group once")
+    return names
+
 
 class View:
-    """An index over a DomainView. Built anew when the view changes, never edited."""
+    """An index over a DomainView. Built anew when the view changes, never edited.
+
+    A group that is gone has no replicas and no acceptors: where several groups are named, the others count.
+    """
 
     def __init__(self, view: DomainView) -> None:
+        self.number: int = view.number
         self.groups: dict[str, Group] = {
             g.group: Group(g.group, g.configuration, tuple(g.replicas), tuple(g.acceptors)) for g in view.groups
         }
@@ -31,18 +60,21 @@ class View:
     def hosted_by(self, process: str) -> tuple[str, ...]:
         return tuple(name for name, group in sorted(self.groups.items()) if process in group.replicas)
 
+    def known(self, names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(name for name in names if name in self.groups)
+
     def replicas_of(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Every process with a replica of one of these groups, sorted."""
         found = self._replicas.get(names)
         if found is None:
-            found = tuple(sorted({p for name in names for p in self.groups[name].replicas}))
+            found = tuple(sorted({p for name in self.known(names) for p in self.groups[name].replicas}))
             self._replicas[names] = found
         return found
 
     def acceptors_of(self, names: tuple[str, ...]) -> tuple[str, ...]:
         found = self._acceptors.get(names)
         if found is None:
-            found = tuple(sorted({p for name in names for p in self.groups[name].acceptors}))
+            found = tuple(sorted({p for name in self.known(names) for p in self.groups[name].acceptors}))
             self._acceptors[names] = found
         return found
 
@@ -56,11 +88,8 @@ class View:
             name = destination.group
             group = self.groups.get(name)
             if group is None:
-                raise RemoteProtocolError(f"unknown group {name!r}")
-            if group.configuration != destination.configuration:
-                raise RemoteProtocolError(
-                    f"group {name!r} is in configuration {group.configuration}, not {destination.configuration}"
-                )
+                raise UnknownGroup(name)
+            group.check(destination.configuration)
             if names and name <= names[-1]:
                 raise RemoteProtocolError("destinations must be sorted, each group once")
             names.append(name)

@@ -5,7 +5,7 @@ in an envelope never changes, whoever dies meanwhile: a resend is the same envel
 A gateway keeps nothing on disk. If it dies, clients repeat elsewhere, and delivery tells what is a duplicate.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ordercast.core.errors import InvariantBroken, RemoteProtocolError
@@ -15,6 +15,7 @@ from ordercast.core.machine import (
     Effect,
     Ended,
     Event,
+    GroupsClosed,
     Observe,
     Receive,
     Send,
@@ -24,7 +25,7 @@ from ordercast.core.machine import (
     ViewChanged,
 )
 from ordercast.core.quorums import has_majority, majority
-from ordercast.core.view import View
+from ordercast.core.view import UnknownGroup, View
 from ordercast.gateway.producer import Groups, Producer, Waiting
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.v1.common_pb2 import (
@@ -39,6 +40,7 @@ from ordercast.v1.common_pb2 import (
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,
     PUBLISH_STATUS_INVALID_ARGUMENT,
+    PUBLISH_STATUS_NOT_FOUND,
     PUBLISH_STATUS_OK,
     PUBLISH_STATUS_RESOURCE_EXHAUSTED,
     PUBLISH_STATUS_SEQUENCE_GAP,
@@ -82,9 +84,12 @@ class Gateway:
         #: Least recently heard of first; and those that have something waiting.
         self.producers: dict[bytes, Producer] = {}
         self.waiting: dict[bytes, Producer] = {}
+        self.waiting_bytes = 0
         #: By rising counter.
         self.open: dict[bytes, Open] = {}
         self.open_by_group: dict[str, int] = {}
+        #: Groups that are being deleted: nothing new for them.
+        self.closed: dict[str, None] = {}
         #: Incarnations of the processes we are connected to, and when each was last heard of.
         self.connected: dict[str, int] = {}
         self.heard: dict[str, float] = {}
@@ -117,8 +122,10 @@ class Gateway:
                 if self.connected.get(event.process, 0) <= event.incarnation:
                     self.connected.pop(event.process, None)
             case ViewChanged():
-                self._may_fill = True
-                self.view = View(event.view)
+                self._on_view(View(event.view))
+            case GroupsClosed():
+                self.closed = dict.fromkeys(event.groups)
+                self._refuse_waiting(event.groups)
             case Start():
                 # A replica in our own process needs no channel.
                 self.incarnation = self.connected[self.process] = event.incarnation
@@ -138,6 +145,47 @@ class Gateway:
             "unanswered": sum(1 for opened in self.open.values() if not opened.answered),
             "open": len(self.open),
         }
+
+    # --------------------------------------------------------------------------- groups that come and go
+
+    def mentions(self, group: str) -> bool:
+        """Whether something for the group waits here or is not finished: see core.machine.NamesGroups."""
+        waiting = (item for producer in self.waiting.values() for item in producer.waiting)
+        return any(group in item.groups for item in waiting) or any(
+            group in opened.groups for opened in self.open.values()
+        )
+
+    def _on_view(self, view: View) -> None:
+        gone = [] if self.view is None else [name for name in self.view.groups if name not in view.groups]
+        for name in gone:
+            if any(name in opened.groups for opened in self.open.values()):
+                raise InvariantBroken(f"group {name!r} was removed, but an envelope to it is not finished")
+            self.open_by_group.pop(name, None)
+            self.closed.pop(name, None)
+        self.view = view
+        self._refuse_waiting(gone)
+
+    def _refuse_waiting(self, groups: Sequence[str]) -> None:
+        """What is in an envelope cannot be withdrawn; what is not yet will never be."""
+        self._may_fill = True
+        for producer in self.producers.values():
+            for item in producer.give_up(groups):
+                self.waiting_bytes -= item.size
+                refused = PublishRequest(
+                    producer=item.producer,
+                    groups=item.groups,
+                    first_sequence=item.first_sequence,
+                    messages=item.messages,
+                    open_token=item.open_token,
+                )
+                self._refuse(item.client, refused, PUBLISH_STATUS_NOT_FOUND, self._being_deleted(item.groups))
+            if not producer.waiting:
+                self.waiting.pop(producer.id, None)
+
+    def _being_deleted(self, groups: Groups) -> str:
+        assert self.view is not None
+        name = next(name for name in groups if name in self.closed or name not in self.view.groups)
+        return f"group {name!r} is being deleted"
 
     # ------------------------------------------------------------------------------------------- intake
 
@@ -170,6 +218,10 @@ class Gateway:
             # It is here already, and ahead of everything that came later: only the answer goes elsewhere.
             repeated.client = event.source
             return
+        if any(group in self.closed for group in groups):
+            # Nobody waits for it to come again, so it holds nothing up.
+            self._refuse(event.source, request, PUBLISH_STATUS_NOT_FOUND, self._being_deleted(groups))
+            return
         status, detail = self._may_enter(producer, item)
         if status != PUBLISH_STATUS_OK:
             producer.refuse(item)
@@ -178,22 +230,21 @@ class Gateway:
         if request.session:
             producer.clock = max(producer.clock, unpack_u64(request.session))
         producer.accept(item)
+        self.waiting_bytes += item.size
         self.waiting[producer.id] = producer
         self._may_fill = True
 
     def _what_is_wrong(self, request: PublishRequest, groups: Groups) -> str:
         """A clear error for every bad input, before anything is stored."""
-        assert self.view is not None
         settings = self.settings
-        unknown = [group for group in groups if group not in self.view.groups]
         if not groups:
             return "a message needs at least one destination group"
         if len(groups) > settings.groups_max:
             return f"{len(groups)} destination groups; at most {settings.groups_max}"
+        if "" in groups:
+            return "a destination group has no name"
         if len(dict.fromkeys(groups)) < len(groups):
             return "a destination group is named twice"
-        if unknown:
-            return f"unknown group {unknown[0]!r}"
         if not request.producer:
             return "a producer needs an id"
         if bool(request.messages) == bool(request.open_token):
@@ -211,10 +262,17 @@ class Gateway:
         return ""
 
     def _may_enter(self, producer: Producer, item: Waiting) -> tuple[PublishStatus, str]:
+        assert self.view is not None
+        unknown = [group for group in item.groups if group not in self.view.groups]
+        if unknown:
+            # Our view may be late. Then it comes again, and what was sent after it must not overtake it.
+            return PUBLISH_STATUS_INVALID_ARGUMENT, f"unknown group {unknown[0]!r}"
         if producer.is_behind_refused(item):
             return PUBLISH_STATUS_SEQUENCE_GAP, "an earlier request was refused: repeat that first"
         if producer.outstanding + item.cost > self.settings.producer_messages_max:
             return PUBLISH_STATUS_RESOURCE_EXHAUSTED, "out of credits"
+        if self.waiting_bytes and self.waiting_bytes + item.size > self.settings.waiting_bytes_max:
+            return PUBLISH_STATUS_RESOURCE_EXHAUSTED, "too much waits at this gateway"
         lacking = [group for group in item.groups if self._lacks_quorum(group)]
         if lacking:
             return PUBLISH_STATUS_UNAVAILABLE, f"group {lacking[0]!r} has no quorum"
@@ -245,6 +303,9 @@ class Gateway:
 
     def _producer(self, id_: bytes, client: str) -> Producer:
         producer = self.producers.pop(id_, None) or Producer(id_, client)
+        if producer.client != client:
+            # On a new stream its requests start with what has no receipt yet.
+            producer.refused.clear()
         producer.client = client
         self.producers[id_] = producer
         if len(self.producers) > self.settings.producers_idle_max:
@@ -301,6 +362,7 @@ class Gateway:
         for item in items:
             producer = self.producers[item.producer]
             producer.waiting.remove(item)
+            self.waiting_bytes -= item.size
             if not producer.waiting:
                 del self.waiting[producer.id]
             ordered = not item.unordered or producer.undecided.get(id_, (groups, False))[1]
@@ -376,7 +438,11 @@ class Gateway:
         assert self.view is not None
         opened = self.open.get(event.message.id)
         group = getattr(event.message, "group", "")
-        names = (group,) if group in self.view.groups else opened.groups if opened else tuple(self.view.groups)
+        if group and group not in self.view.groups:
+            raise UnknownGroup(group)
+        if opened is None and not group and event.source not in self.view.hosts:
+            return None  # Old news of a process whose groups are gone.
+        names = (group,) if group else opened.groups if opened else tuple(self.view.groups)
         if event.source not in self.view.replicas_of(names):
             raise RemoteProtocolError(f"{event.source} is no replica of {list(names)}")
         self.heard[event.source] = self.now

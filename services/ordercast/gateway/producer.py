@@ -5,7 +5,7 @@ channels, A3's clock at 100: {A1, A3} decide m1 at 100, {A1, A2} decide m2 at 6.
 the producer's earlier ones that share a group with it are decided, and carries their highest sn.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from ordercast.v1.common_pb2 import Message
@@ -99,6 +99,18 @@ class Producer:
         self.requests[item.key] = item
         self.outstanding += item.cost
         self.waiting.append(item)
+
+    def give_up(self, groups: Collection[str]) -> list[Waiting]:
+        """Forget what waits for one of these groups, and that such a request may come again."""
+        given_up = [item for item in self.waiting if any(group in groups for group in item.groups)]
+        for item in given_up:
+            self.waiting.remove(item)
+            del self.requests[item.key]
+            self.outstanding -= item.cost
+        for place in list(self.refused):
+            if any(group in groups for group in place[0]):
+                del self.refused[place]
+        return given_up
 
     @property
     def is_idle(self) -> bool:

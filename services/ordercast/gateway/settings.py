@@ -14,6 +14,8 @@ class GatewaySettings:
     suspicion_s: float = 5.0
     #: Messages a producer may have here without a receipt: its credits.
     producer_messages_max: int = 256
+    #: Requests of all producers that are in no envelope yet, together.
+    waiting_bytes_max: int = 64 << 20
     #: Producers that have nothing here and are still remembered; the least recently heard of goes first.
     producers_idle_max: int = 1024
     #: Envelopes that are not finished; what replicas keep per gateway is bounded by it.

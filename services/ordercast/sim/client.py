@@ -1,7 +1,8 @@
 """A simulated client: one producer that publishes through gateways, as an SDK would.
 
 It keeps what has no receipt, repeats it elsewhere in the order sent when a gateway falls silent, presents what it
-has seen as a session token, and stays within its credits unless it is told to be greedy.
+has seen as a session token, and stays within its credits unless it is told to be greedy. It publishes to a group
+once it knows it, and gives up what is for a group that is being deleted.
 """
 
 from collections.abc import Callable
@@ -12,24 +13,34 @@ from ordercast.core.machine import (
     ChannelReset,
     Effect,
     Event,
+    GroupsClosed,
     Receive,
     Send,
     SetTimer,
     Start,
     TimerFired,
+    ViewChanged,
 )
 from ordercast.v1.common_pb2 import Message
-from ordercast.v1.gateway_pb2 import PUBLISH_STATUS_FENCED, PUBLISH_STATUS_OK, PublishReply, PublishRequest
+from ordercast.v1.gateway_pb2 import (
+    PUBLISH_STATUS_FENCED,
+    PUBLISH_STATUS_NOT_FOUND,
+    PUBLISH_STATUS_OK,
+    PublishReply,
+    PublishRequest,
+)
 
 Groups = tuple[str, ...]
 #: (producer, destination set, sequence)
 MessageKey = tuple[bytes, Groups, int]
 
 TIMER = "client"
+#: How long to wait for a view that has a planned group.
+UNKNOWN_S_MAX = 3.0
 
 
 def name_of(key: MessageKey) -> str:
-    return f"{key[0].decode()} to {','.join(key[1])} #{key[2]}"
+    return f"{key[0].decode(errors='replace')} to {','.join(key[1])} #{key[2]}"
 
 
 @dataclass(slots=True)
@@ -86,6 +97,8 @@ class Board:
 
     sent: dict[MessageKey, Sent] = field(default_factory=dict)
     receipts: list[Receipt] = field(default_factory=list)
+    #: What senders gave up because its group is being deleted. Some of it may be delivered all the same.
+    given_up: dict[MessageKey, None] = field(default_factory=dict)
     #: (session clock, message) of receipts and deliveries, latest last.
     tokens: list[tuple[int, MessageKey]] = field(default_factory=list)
 
@@ -122,6 +135,10 @@ class Client:
         self.retry_at: float | None = None
         self.patience_s = settings.patience_s
         self.fenced = False
+        #: The groups it knows, those that are being deleted or gone, and sets that it was told to give up.
+        self.groups: dict[str, None] = {}
+        self.lost: dict[str, None] = {}
+        self.given_up: dict[Groups, None] = {}
 
     @property
     def is_done(self) -> bool:
@@ -144,9 +161,21 @@ class Client:
                 self.retry_at = None
                 self.waiting_since = event.now
                 return [Send((self.gateway,), request.message) for request in self.outstanding]
+            case ViewChanged():
+                known = {group.group: None for group in event.view.groups}
+                self.lost.update({name: None for name in self.groups if name not in known})
+                self.groups = known
+            case GroupsClosed():
+                self.lost.update(dict.fromkeys(event.groups))
             case Start():
                 return [SetTimer(TIMER, 0.02)]
         return []
+
+    def _is_hopeless(self, plan: Plan, now: float) -> bool:
+        if plan.groups in self.given_up or any(group in self.lost for group in plan.groups):
+            return True
+        # A group may be gone before a client hears that it was there.
+        return now > plan.at + UNKNOWN_S_MAX and not all(group in self.groups for group in plan.groups)
 
     # ----------------------------------------------------------------------------------------- sending
 
@@ -161,6 +190,7 @@ class Client:
             self.patience_s = min(self.patience_s * 2, 5.0)  # back to normal with the next receipt
             return self._dial(gateways[event.chance % len(gateways)], now)
         effects: list[Effect] = []
+        self.plans = [plan for plan in self.plans if not self._is_hopeless(plan, now)]
         while self.connected and self._may_send(now):
             plan = self.plans[0]
             if self.settings.opens and plan.groups not in self.epochs:
@@ -176,6 +206,8 @@ class Client:
 
     def _may_send(self, now: float) -> bool:
         if not self.plans or self.plans[0].at > now or len(self.outstanding) >= self.settings.pipeline:
+            return False
+        if not all(group in self.groups for group in self.plans[0].groups):
             return False
         if any(request.message.open_token for request in self.outstanding):
             return False
@@ -237,6 +269,13 @@ class Client:
         if reply.status == PUBLISH_STATUS_FENCED:
             self.fenced = True
             return []
+        if reply.status == PUBLISH_STATUS_NOT_FOUND:
+            # The set is not used again, so that no sequence is missing in it.
+            self.given_up[tuple(reply.groups)] = None
+            self._give_up(reply)
+            return []
+        if reply.status != PUBLISH_STATUS_OK and any(group in self.lost for group in reply.groups):
+            self._give_up(reply)  # it was closed, and is gone by now
         if reply.status != PUBLISH_STATUS_OK:
             # Refused: nothing was stored. Wait, then repeat everything in the order sent.
             self.retry_at = now + 0.2
@@ -264,6 +303,18 @@ class Client:
             self.board.post(clock, key)
         self._forget(lambda request: not request.missing)
         return []
+
+    def _give_up(self, reply: PublishReply) -> None:
+        def is_meant(request: Request) -> bool:
+            message = request.message
+            place = (tuple(message.groups), message.first_sequence, message.open_token)
+            return place == (tuple(reply.groups), reply.first_sequence, reply.open_token)
+
+        for request in self.outstanding:
+            if is_meant(request):
+                keys = [(self.producer, tuple(request.message.groups), sequence) for sequence in request.missing]
+                self.board.given_up.update(dict.fromkeys(keys))
+        self._forget(is_meant)
 
     def _forget(self, is_done: Callable[[Request], bool]) -> None:
         self.outstanding = [request for request in self.outstanding if not is_done(request)]

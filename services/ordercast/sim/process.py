@@ -14,6 +14,7 @@ from ordercast.core.machine import (
     Effect,
     Ended,
     Event,
+    GroupsClosed,
     Hand,
     LogRead,
     Machine,
@@ -29,6 +30,7 @@ from ordercast.core.machine import (
     ViewChanged,
     Watermark,
 )
+from ordercast.core.view import UnknownGroup
 from ordercast.sim.disk import Disk, Log, Transaction
 from ordercast.v1.sequencer_pb2 import LogEntry
 
@@ -59,6 +61,9 @@ class Process:
         self.disk_delay_s = 0.001
         self.up = False
         self.incarnation = 0
+        #: How many changes of membership it has heard of, and the groups of its latest view.
+        self.followed = 0
+        self.groups: dict[str, None] = {}
         self.peers: dict[str, int] = {}
         self.slots: dict[str, Slot] = {}
         self.routes: dict[type, str] = {}
@@ -92,17 +97,51 @@ class Process:
         self._local.clear()
         self.durable = self.disk.open.number - 1
         self.written = {g: Log(log.begins, list(log.entries)) for g, log in self.disk.logs.items()}
+        self.followed, view, closed = world.news_for(self)
+        self._note_groups(view)
         for role in self.slots:
             records = list(self.disk.records.get(role, {}).items())
             self._enqueue(role, Start(*self.clock(), self.incarnation, records))
-            if world.view is not None:
-                self._enqueue(role, ViewChanged(*self.clock(), world.view))
+            if view is not None:
+                self._enqueue(role, ViewChanged(*self.clock(), view))
+            if closed:
+                self._enqueue(role, GroupsClosed(*self.clock(), closed))
             for name, incarnation in world.ended.items():
                 self._enqueue(role, Ended(*self.clock(), name, incarnation))
         self._work()
         for other in world.processes.values():
             if other is not self and other.up:
                 world.network.connect(self.name, other.name)
+
+    def follow(self, number: int, view: Any, closed: tuple[str, ...]) -> None:
+        """Membership's news, if it is news here. While it is down it hears nothing."""
+        if not self.up or self.deferred(self.follow, number, view, closed) or number <= self.followed:
+            return
+        self.followed = number
+        self._note_groups(view)
+        self.tell_all(ViewChanged(*self.clock(), view))
+        self.tell_all(GroupsClosed(*self.clock(), closed))
+
+    def _note_groups(self, view: Any) -> None:
+        """The log of a group that is gone goes with the view: behind what is still on its way to it."""
+        if view is None:
+            return
+        self.groups = {group.group: None for group in view.groups}
+        for name in [name for name in self.written if name not in self.groups]:
+            del self.written[name]
+            self.disk.add("", (), [(name, 0, None)])
+
+    @property
+    def is_answering(self) -> bool:
+        return self.up and not self._deferred and self.paused_until <= self.world.now
+
+    def mark(self) -> tuple[int, int]:
+        """What is on its way to the disk now: the life, and the transaction that it waits for."""
+        open_ = self.disk.open
+        return (self.incarnation, open_.number - open_.is_empty)
+
+    def has_synced(self, mark: tuple[int, int]) -> bool:
+        return self.incarnation == mark[0] and self.durable >= mark[1]
 
     def crash(self, torn: float | None = None) -> None:
         if not self.up:
@@ -212,9 +251,7 @@ class Process:
             try:
                 effects = slot.machine.step(event)
             except RemoteProtocolError as error:
-                source = event.source if isinstance(event, Receive) else ""
-                message = event.message if isinstance(event, Receive) else event
-                self.world.refuse(self.name, source, message, str(error))
+                self._refused(event, error)
                 continue
             if effects:
                 self._perform(role, slot, effects)
@@ -223,6 +260,14 @@ class Process:
             self._flush()
         if self.disk.is_dirty:
             self._write()
+
+    def _refused(self, event: Event, error: RemoteProtocolError) -> None:
+        source = event.source if isinstance(event, Receive) else ""
+        message = event.message if isinstance(event, Receive) else event
+        if isinstance(error, UnknownGroup):
+            self.world.lacks(self, source, message, error.group)
+        else:
+            self.world.refuse(self.name, source, message, str(error))
 
     def _perform(self, role: str, slot: Slot, effects: list[Effect]) -> None:
         """In order; what is behind a barrier waits, but goes to the disk in its turn."""

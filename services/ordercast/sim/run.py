@@ -17,9 +17,11 @@ from ordercast.sim.checkers.traffic import TrafficChecker
 from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.client import Board, Client, Dial
 from ordercast.sim.faults import Faults
+from ordercast.sim.membership import Membership
 from ordercast.sim.process import Factory
-from ordercast.sim.scenario import Scenario, draw
+from ordercast.sim.scenario import Creation, Scenario, draw
 from ordercast.sim.world import World
+from ordercast.v1.membership_pb2 import GroupView
 
 #: Simulated seconds after the healing in which everything must have come to rest.
 REST_S_MAX = 300.0
@@ -45,9 +47,9 @@ class Cluster:
     def __init__(self, scenario: Scenario, seed: int | str, *, tracing: bool = False) -> None:
         self.scenario = scenario
         self.world = world = World(seed, scenario.network, tracing=tracing)
-        world.view = scenario.view
         #: Processes that will never come back.
         self.gone: dict[str, None] = {}
+        self.membership = Membership(world, scenario.view, self.gone)
         #: How far retention has gone, by group: what is beyond that must be on every disk in the end.
         self.floors: dict[str, int] = {}
         self.board = Board()
@@ -113,10 +115,24 @@ class Cluster:
         return self.world.processes[process].slots[role].machine
 
     def live_replicas(self, group: str) -> list[str]:
-        return [name for name in self.logs.groups[group].replicas if self.world.processes[name].up]
+        """Of processes that know the group."""
+        processes = [self.world.processes[name] for name in self.logs.groups[group].replicas]
+        return [process.name for process in processes if process.up and group in process.groups]
 
     def highest_sn(self) -> int:
         return max((sn_of(log.keys[-1]) for log in self.logs.groups.values() if log.keys), default=0)
+
+    # ------------------------------------------------------------------------------------------- groups
+
+    @property
+    def groups(self) -> list[str]:
+        """Those that are there and stay."""
+        return sorted(name for name in self.membership.groups if name not in self.membership.closed)
+
+    def create(self, group: GroupView) -> None:
+        self.logs.add(group.group, tuple(group.replicas))
+        self.traffic.add(group)
+        self.membership.create(group)
 
     # ------------------------------------------------------------------------------------------- chores
 
@@ -150,7 +166,15 @@ class Cluster:
         return below
 
     def unfinished(self) -> str:
-        return ending.unfinished(self.world, self.logs, self.clients)
+        """Why the run is not over, or an empty string."""
+        membership = self.membership
+        for name in membership.closed:
+            return f"{name} is not gone: {membership.who_needs(name) or 'it waits for a sync'}"
+        late = membership.who_is_late()
+        if late:
+            return f"{late} does not know the latest view"
+        there = {name: log for name, log in self.logs.groups.items() if name not in membership.gone}
+        return ending.unfinished(self.world, there, self.clients)
 
     def run_to_rest(self, until: float) -> None:
         """Until nothing is left to do, or it is too late."""
@@ -165,6 +189,7 @@ class Cluster:
     def check_end(self) -> None:
         groups = self.logs.groups
         ending.check_bodies(self.world, self.logs, self.floors)
+        ending.check_gone(self.world, self.membership.gone)
         ending.check_all_or_nothing(self.logs)
         ending.check_receipts(self.logs, self.board)
         order.check_fifo(groups, self.board)
@@ -172,6 +197,7 @@ class Cluster:
         order.check_acyclic(groups, self.board)
         gateways = sum(1 for name in self.scenario.gateways if self.world.processes[name].up)
         ending.check_bounded(self.world, self.scenario.gateway_settings.envelopes_open_max, gateways)
+        # What names a group that a view lacks is not among them: see World.lacks.
         if self.world.refusals and not self.scenario.network.datagrams:
             raise Violation("refused", self.world.refusals[0])
 
@@ -182,13 +208,14 @@ def run_seed(seed: int, *, tracing: bool = False) -> Result:
 
 def run_scenario(scenario: Scenario, seed: int, *, tracing: bool = False) -> Result:
     cluster = Cluster(scenario, seed, tracing=tracing)
-    world = cluster.world
-    faults = Faults(world, Random(f"{seed}/faults"), scenario.faults, scenario.healing_at, scenario.view)
-    cluster.gone = faults.gone
+    world, membership = cluster.world, cluster.membership
+    faults = Faults(world, Random(f"{seed}/faults"), scenario.faults, scenario.healing_at, membership.view)
+    membership.absent = cluster.gone = faults.gone
     violation = None
     try:
         cluster.start()
         _chores(cluster, Random(f"{seed}/chores"))
+        _changes(cluster, Random(f"{seed}/views"))
         world.run_until(scenario.healing_at)
         cluster.run_to_rest(scenario.healing_at + REST_S_MAX)
         _check_watermarks(cluster)
@@ -205,7 +232,7 @@ def run_scenario(scenario: Scenario, seed: int, *, tracing: bool = False) -> Res
         cluster.logs.delivered,
         world.messages,
         world.digest(),
-        faults.strikes,
+        {**faults.strikes, **membership.changes},
         cluster.traffic.by_kind,
         world.trace,
     )
@@ -221,7 +248,7 @@ def _chores(cluster: Cluster, random: Random) -> None:
             world.after(0.3, truncate)
 
     def advance() -> None:
-        group = random.choice(sorted(cluster.logs.groups))
+        group = random.choice(cluster.groups)
         replicas = cluster.live_replicas(group)
         if replicas:
             sn = cluster.highest_sn() + random.choice([0, 0, 1, 3])
@@ -239,11 +266,33 @@ def _chores(cluster: Cluster, random: Random) -> None:
     world.after(random.uniform(0.05, 0.5), advance)
 
 
+def _changes(cluster: Cluster, random: Random) -> None:
+    """Groups come and go."""
+    world, membership = cluster.world, cluster.membership
+    membership.random = random
+
+    def close(name: str) -> None:
+        if not membership.closed:
+            world.after(random.uniform(0.05, 0.2), remove)
+        membership.close(name)
+
+    def remove() -> None:
+        membership.remove_clear()
+        if membership.closed:
+            world.after(random.uniform(0.05, 0.2), remove)
+
+    for change in cluster.scenario.changes:
+        if isinstance(change, Creation):
+            world.at(change.at, cluster.create, change.group)
+        else:
+            world.at(change.at, close, change.name)
+
+
 def _check_watermarks(cluster: Cluster) -> None:
     """Once healed, an idle group catches up when it is asked to, and burials have time to happen."""
     highest = cluster.highest_sn()
     asked = {}
-    for group in cluster.logs.groups:
+    for group in cluster.groups:
         replica = cluster.live_replicas(group)[0]
         asked[group] = last_key_of(highest + 1)
         cluster.advance(group, replica, highest + 1)

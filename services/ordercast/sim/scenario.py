@@ -29,9 +29,32 @@ class Scenario:
     clock_rates: dict[str, float] = field(default_factory=dict)
     #: Keep this many log entries beyond what must be kept; None keeps all.
     retention: int | None = None
+    #: Groups that come and go, by time.
+    changes: list["Creation | Deletion"] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Creation:
+    at: float
+    group: GroupView
+
+
+@dataclass(slots=True)
+class Deletion:
+    at: float
+    name: str
 
 
 def draw(seed: int) -> Scenario:
+    scenario = draw_fixed(seed)
+    random = Random(f"{seed}/changes")
+    if random.random() < 0.4:
+        draw_changes(random, scenario)
+    return scenario
+
+
+def draw_fixed(seed: int) -> Scenario:
+    """With the same groups from beginning to end."""
     random = Random(f"{seed}/scenario")
     nodes = [f"n{i + 1}" for i in range(random.choice([3, 3, 4, 5, 6]))]
     own = random.random() < 0.7
@@ -59,6 +82,7 @@ def draw(seed: int) -> Scenario:
             clock_reserved=random.choice([1, 5, 1000]),
             idempotence_window=64,
             log_chunk=random.choice([2, 16, 64]),
+            log_chunk_bytes=[1 << 20, 1 << 20, 500][seed % 3],
             relay_eagerly=random.random() < 0.05,
         ),
         GatewaySettings(
@@ -77,15 +101,39 @@ def draw(seed: int) -> Scenario:
 def draw_view(random: Random, nodes: list[str]) -> DomainView:
     view = DomainView(domain="sim", number=1)
     for index in range(random.choice([2, 3, 3, 4, 5])):
-        size = min(random.choice([3, 3, 3, 3, 5, 1]), len(nodes))
-        replicas = sorted(random.sample(nodes, size))
-        acceptors = replicas
-        if random.random() < 0.3:
-            acceptors = sorted(random.sample(nodes, min(3, len(nodes))))
-        view.groups.append(
-            GroupView(group="abcde"[index], configuration=1 + index, replicas=replicas, acceptors=acceptors)
-        )
+        view.groups.append(draw_group(random, "abcde"[index], 1 + index, nodes))
     return view
+
+
+def draw_group(random: Random, name: str, configuration: int, nodes: list[str]) -> GroupView:
+    size = min(random.choice([3, 3, 3, 3, 5, 1]), len(nodes))
+    replicas = sorted(random.sample(nodes, size))
+    acceptors = replicas
+    if random.random() < 0.3:
+        acceptors = sorted(random.sample(nodes, min(3, len(nodes))))
+    return GroupView(group=name, configuration=configuration, replicas=replicas, acceptors=acceptors)
+
+
+def draw_changes(random: Random, scenario: Scenario) -> None:
+    """Groups come and are published to; some go, those that just came among them. One stays."""
+    until = scenario.healing_at
+    names = [group.group for group in scenario.view.groups]
+    for name in "xyz"[: random.choice([0, 1, 1, 2])]:
+        creation = Creation(random.uniform(0.05, until), draw_group(random, name, 1, scenario.nodes))
+        scenario.changes.append(creation)
+        for client in scenario.clients.values():
+            for _ in range(random.choice([0, 2, 5])):
+                others = random.sample(names, min(random.choice([0, 1, 1, 2]), len(names)))
+                chosen = tuple(sorted([name, *others]))
+                client.plans.append(Plan(random.uniform(creation.at, until + 0.5), chosen, 1, unordered=False))
+            client.plans.sort(key=lambda plan: plan.at)
+        names.append(name)
+    for name in random.sample(names[1:], min(random.choice([0, 1, 1, 2, 3]), len(names) - 1)):
+        created_at = next(
+            (c.at for c in scenario.changes if isinstance(c, Creation) and c.group.group == name), 0.0
+        )
+        scenario.changes.append(Deletion(random.uniform(created_at, until) + 0.1, name))
+    scenario.changes.sort(key=lambda change: change.at)
 
 
 def draw_client(random: Random, groups: list[str], gateways: list[str], until: float) -> ClientSettings:

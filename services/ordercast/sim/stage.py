@@ -59,6 +59,7 @@ class Stage:
             "stage",
             tracing=tracing,
         )
+        self.acceptors = acceptors
         self.world = self.cluster.world
         self.cluster.start()
         self.run(0.01)
@@ -103,6 +104,29 @@ class Stage:
         self.world.processes[process].disk_delay_s = 0.0
         self.world.processes[process].start()
 
+    def create(self, group: str, *replicas: str) -> None:
+        """Nobody is told."""
+        members = GroupView(group=group, configuration=1, replicas=replicas, acceptors=self.acceptors or replicas)
+        self.cluster.create(members)
+
+    def close(self, group: str) -> None:
+        """Nobody is told."""
+        self.cluster.membership.close(group)
+
+    def remove(self) -> None:
+        """The groups that nobody mentions, once that is durable. Nobody is told."""
+        self.cluster.membership.remove_clear()
+        self.run(0.01)
+        self.cluster.membership.remove_clear()
+
+    def tell(self, *processes: str) -> None:
+        """The latest view, and which groups are closed."""
+        for name in processes:
+            self.cluster.membership.tell(name, len(self.cluster.membership.history) - 1)
+
+    def pause(self, process: str, seconds: float) -> None:
+        self.world.processes[process].paused_until = self.world.now + seconds
+
     def impatient(self, client: str, patience_s: float) -> None:
         machine: Client = self.cluster.machine(client, "client")
         machine.patience_s = patience_s
@@ -113,11 +137,19 @@ class Stage:
         """Heal everything but what is gone for good, come to rest, check."""
         for source, to in list(self.world.network.blocked):
             self.open(source, to)
+        self.cluster.gone.update(dict.fromkeys(gone))
         for name, process in self.world.processes.items():
             process.disk_delay_s = 0.0
             if not process.up and name not in gone:
                 process.start()
-        self.cluster.run_to_rest(self.world.now + REST_S_MAX)
+        membership = self.cluster.membership
+        latest = self.world.now + REST_S_MAX
+        membership.tell_all()
+        while membership.closed and self.world.now < latest:
+            self.run(0.25)
+            membership.remove_clear()
+            membership.tell_all()
+        self.cluster.run_to_rest(latest)
         self.cluster.check_end()
 
 

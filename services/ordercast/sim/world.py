@@ -30,9 +30,15 @@ class World:
         self.disk_random = Random(f"{seed}/disk")
         self.network = Network(self, network or NetworkSettings(), Random(f"{seed}/network"))
         self.view: Any = None
+        #: What membership has told a process that starts: how many changes, the view, and closed groups.
+        self.news_for: Callable[[Process], tuple[int, Any, tuple[str, ...]]] = lambda process: (0, self.view, ())
+        #: Whether the process may lack the group in its view: then it refuses what names it, and that is right.
+        self.may_lack: Callable[[Process, str], bool] = lambda process, group: False
         #: Packets that left a process for another one.
         self.messages = 0
         self.refusals: list[str] = []
+        #: Refusals because of a view that is late: no mistake of anybody.
+        self.lags = 0
         self.tracing = tracing
         self.trace: list[str] = []
         self.lives: dict[int, str] = {}
@@ -118,6 +124,13 @@ class World:
         text = f"{process} refuses {type(message).__name__} from {source}: {why}"
         self.refusals.append(text)
         self.note(process, text)
+
+    def lacks(self, process: Process, source: str, message: Any, group: str) -> None:
+        if not self.may_lack(process, group):
+            self.refuse(process.name, source, message, f"unknown group {group!r}")
+            return
+        self.lags += 1
+        self.note(process.name, f"does not know {group}: {type(message).__name__} from {source}")
 
     def note(self, process: str, text: str, about: Any = None) -> None:
         if self.tracing:

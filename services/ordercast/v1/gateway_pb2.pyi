@@ -104,12 +104,14 @@ class PublishStreamRequest(_message.Message):
     def __init__(self, requests: _Optional[_Iterable[_Union[PublishRequest, _Mapping]]] = ...) -> None: ...
 
 class PublishStreamResponse(_message.Message):
-    __slots__ = ("replies", "credits")
+    __slots__ = ("replies", "credits", "owner")
     REPLIES_FIELD_NUMBER: _ClassVar[int]
     CREDITS_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
     replies: _containers.RepeatedCompositeFieldContainer[PublishReply]
     credits: int
-    def __init__(self, replies: _Optional[_Iterable[_Union[PublishReply, _Mapping]]] = ..., credits: _Optional[int] = ...) -> None: ...
+    owner: bytes
+    def __init__(self, replies: _Optional[_Iterable[_Union[PublishReply, _Mapping]]] = ..., credits: _Optional[int] = ..., owner: _Optional[bytes] = ...) -> None: ...
 
 class SubscribeStart(_message.Message):
     __slots__ = ("group", "start", "cursor", "stop_at_end", "replica")
@@ -140,16 +142,12 @@ class SubscribeRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[SubscribeStart, _Mapping]] = ..., ack: _Optional[_Union[Ack, _Mapping]] = ...) -> None: ...
 
 class SubscribeStarted(_message.Message):
-    __slots__ = ("offset", "first_offset", "next_offset", "group_id")
+    __slots__ = ("offset", "group_id")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
-    FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
-    NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     offset: int
-    first_offset: int
-    next_offset: int
     group_id: str
-    def __init__(self, offset: _Optional[int] = ..., first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., group_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, offset: _Optional[int] = ..., group_id: _Optional[str] = ...) -> None: ...
 
 class Deliveries(_message.Message):
     __slots__ = ("entries",)

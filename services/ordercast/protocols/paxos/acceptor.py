@@ -1,7 +1,8 @@
 """The acceptors of one process, for all groups placed on it.
 
 [Paxos] An acceptor promises rounds and votes in them, and never forgets either before the instance is closed.
-It does not know quorums: whose votes count in which group is the proposer's business.
+It does not know quorums: whose votes count in which group is the proposer's business. Nor does it remember which
+groups an instance is for: what is left of a group that is gone is closed with what else its gateway finished.
 [SCALATOM E8] A closed instance is never reopened. "Closed" is kept per gateway incarnation as a counter (all
 below it are closed), and as single buried ids where the incarnation ended before it could raise the counter.
 """
@@ -14,7 +15,7 @@ from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.finished import Finished
 from ordercast.core.ids import ID_BYTES, counter_of, incarnation_of, pack_u64, unpack_u64
 from ordercast.core.machine import Effect, Event, Persist, Receive, Retired, Send, Start, ViewChanged
-from ordercast.core.view import View
+from ordercast.core.view import UnknownGroup, View
 from ordercast.v1.common_pb2 import Destination
 from ordercast.v1.consensus_pb2 import (
     Accept,
@@ -157,14 +158,17 @@ class Acceptor:
             raise RemoteProtocolError("a round that nobody could outbid")
         if round_.owner != event.incarnation:
             raise RemoteProtocolError(f"round of incarnation {round_.owner} used by {event.incarnation}")
-        mine = False
+        assert self.view is not None
+        mine, unknown = False, None
         for destination in groups:
-            group = self.view.groups.get(destination.group) if self.view else None
-            if group is None or self.process not in group.acceptors:
-                continue
-            if group.configuration != destination.configuration:
-                raise RemoteProtocolError(f"group {group.name!r} is in configuration {group.configuration}")
-            mine = True
+            group = self.view.groups.get(destination.group)
+            if group is None:
+                unknown = destination.group
+            elif self.process in group.acceptors:
+                group.check(destination.configuration)
+                mine = True
+        if not mine and unknown is not None:
+            raise UnknownGroup(unknown)  # The proposer asks again until our view has it.
         if not mine:
             raise RemoteProtocolError("this process is no acceptor of the instance's groups")
         return round_key(round_)

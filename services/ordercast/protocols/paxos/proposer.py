@@ -66,6 +66,8 @@ class Attempt:
     """One instance, as this process tries to get it decided."""
 
     proposal: Propose
+    #: Those of the proposal that are still there.
+    groups: tuple[str, ...]
     round: RoundKey
     phase: Phase
     value: bytes | None
@@ -112,7 +114,7 @@ class Proposer:
                 self._timer_set = False
                 effects = self._on_timer(event.now)
             case ViewChanged():
-                self.view = View(event.view)
+                self._on_view(View(event.view))
                 effects = []
             case Start():
                 self.incarnation = event.incarnation
@@ -127,6 +129,18 @@ class Proposer:
     def buffers(self) -> dict[str, int]:
         return {"attempts": len(self.attempts)}
 
+    def _on_view(self, view: View) -> None:
+        """A group that is gone has no say any more.
+
+        What was or will be decided without it is decided by majorities of the groups that are left, and those are
+        part of every quorum that anybody else, with an older view, may still count.
+        """
+        self.view = view
+        for instance, attempt in list(self.attempts.items()):
+            attempt.groups = view.known(attempt.groups)
+            if not attempt.groups:
+                del self.attempts[instance]
+
     # ------------------------------------------------------------------------------------------- starting
 
     def owns_round_zero(self, proposal: Propose) -> bool:
@@ -134,6 +148,9 @@ class Proposer:
 
     def _on_propose(self, proposal: Propose) -> list[Effect]:
         attempt = self.attempts.get(proposal.instance)
+        assert self.view is not None
+        if attempt is None and len(self.view.known(proposal.groups)) < len(proposal.groups):
+            return []  # Our view is not the client's: it proposes again when nothing comes of this.
         if attempt is not None and attempt.outcome is not None:
             return [Hand(self.client, attempt.outcome)]
         if attempt is not None:
@@ -144,7 +161,14 @@ class Proposer:
             return []
         retry_s = self.settings.retry_s
         attempt = Attempt(
-            proposal, (0, self.incarnation), Phase.ACCEPT, proposal.value, proposal.now, retry_s, retry_s
+            proposal,
+            proposal.groups,
+            (0, self.incarnation),
+            Phase.ACCEPT,
+            proposal.value,
+            proposal.now,
+            retry_s,
+            retry_s,
         )
         self.attempts[proposal.instance] = attempt
         if proposal.value is not None and self.owns_round_zero(proposal):
@@ -255,19 +279,19 @@ class Proposer:
 
     def _acceptors(self, attempt: Attempt) -> tuple[str, ...]:
         assert self.view is not None
-        return self.view.acceptors_of(attempt.proposal.groups)
+        return self.view.acceptors_of(attempt.groups)
 
     def _quorum(self, attempt: Attempt, voters: Mapping[str, object]) -> bool:
         assert self.view is not None
         groups = self.view.groups
-        return qualified_majority((groups[name].acceptors for name in attempt.proposal.groups), voters)
+        return qualified_majority((groups[name].acceptors for name in attempt.groups), voters)
 
     def _prepare(self, attempt: Attempt) -> Prepare:
         assert self.view is not None
         return Prepare(
             instance=attempt.proposal.instance,
             round=round_message(attempt.round),
-            groups=self.view.destinations(attempt.proposal.groups),
+            groups=self.view.destinations(attempt.groups),
         )
 
     def _accept(self, attempt: Attempt) -> Accept:
@@ -276,7 +300,7 @@ class Proposer:
             instance=attempt.proposal.instance,
             round=round_message(attempt.round),
             value=attempt.value,
-            groups=self.view.destinations(attempt.proposal.groups),
+            groups=self.view.destinations(attempt.groups),
             done=attempt.proposal.done,
             open=attempt.proposal.open,
         )

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, ID_BYTES, KEY_BYTES, KEY_MIN, sn_of, unpack_u64
 from ordercast.core.machine import Deliver, LogRead, Persist, ReadLog, Receive, ResetLog, Send
+from ordercast.core.view import names_of
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.records import Record
 from ordercast.protocols.scalatom.replica import Replica
-from ordercast.v1.common_pb2 import Span
+from ordercast.v1.common_pb2 import Header, Span
 from ordercast.v1.sequencer_pb2 import (
     DeliveredRecord,
     DoneRecord,
@@ -51,12 +52,12 @@ class CatchUp:
             elif kind == records.CLOCK:
                 machine.reserved = unpack_u64(value)
             elif kind == records.RETIRED:
-                machine.retired = unpack_u64(value)
-                for replica in machine.replicas.values():
-                    replica.retired = unpack_u64(value)
+                machine.retirement.below = unpack_u64(value)
+            elif kind in records.OF_GROUPS and records.group_of(key) not in machine.replicas:
+                machine.groups.delete_left_over(key)
             elif kind == records.POSITION:
                 record = PositionRecord.FromString(value)
-                replica = machine.replicas[key[1:].decode()]
+                replica = machine.replicas[records.group_of(key)]
                 replica.position, replica.offset = record.position, record.offset
                 replica.last_key = record.order_key
             elif kind == records.PRODUCER:
@@ -90,15 +91,17 @@ class CatchUp:
         if rec_ts is None:
             return
         replica.history.add(record.id, rec_ts)
+        assert self.machine.view is not None
         held = self.machine.hear_of(record.id)
-        held.names = tuple(d.group for d in record.destinations)
+        held.names = self.machine.view.known(d.group for d in record.destinations)
         self._own(held, rec_ts)
         held.sn = sn_of(record.order_key)
 
     def _recover_stamped(self, record: StampedRecord) -> None:
         machine, envelope = self.machine, record.envelope
+        assert machine.view is not None
         held = machine.hear_of(envelope.header.id)
-        held.names = tuple(d.group for d in envelope.header.destinations)
+        held.names = machine.view.known(d.group for d in envelope.header.destinations)
         held.envelope = envelope
         self._own(held, record.rec_ts)
         local = [name for name in held.names if name in machine.replicas]
@@ -107,6 +110,10 @@ class CatchUp:
             machine.replicas[name].stamp(held.id, record.rec_ts)
             if held.sn is not None:
                 machine.replicas[name].decide(held.id, held.sn)
+        if not held.undelivered:
+            # It was only for groups that are gone, or waited only for those.
+            machine.settle(held)
+            machine.release(held.id)
 
     def _own(self, held: Held, rec_ts: int) -> None:
         held.rec_ts = held.stamps[self.machine.process] = rec_ts
@@ -149,7 +156,9 @@ class CatchUp:
 
     def on_log_read(self, event: LogRead) -> None:
         machine = self.machine
-        replica = machine.replicas[event.group]
+        replica = machine.replicas.get(event.group)
+        if replica is None:
+            return  # The group is gone since we asked.
         if event.tag.startswith(records.REPORT):
             id_ = bytes.fromhex(event.tag.removeprefix(records.REPORT))
             machine.on_report_read(event.group, id_, event.entries)
@@ -162,10 +171,19 @@ class CatchUp:
                 group=replica.name,
                 configuration=replica.group.configuration,
                 position=event.position,
-                entries=event.entries,
+                entries=self._as_fit(event.entries),
                 head=replica.position,
             )
             machine.out.append(Send((event.tag,), chunk))
+
+    def _as_fit(self, entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
+        """As many as a chunk may have bytes, but one at least; whoever catches up asks for the rest."""
+        total = 0
+        for count, entry in enumerate(entries):
+            total += entry.ByteSize()
+            if count and total > self.machine.settings.log_chunk_bytes:
+                return entries[:count]
+        return entries
 
     def on_chunk(self, event: Receive) -> None:
         chunk: LogChunk = event.message
@@ -189,13 +207,22 @@ class CatchUp:
     def _check_entries(self, replica: Replica, entries: Sequence[LogEntry]) -> None:
         last = KEY_MIN
         for entry in entries:
-            names = self.machine.checked_header(entry.envelope.header)
+            self._check_header(replica, entry.envelope.header)
             key = entry.order_key
-            if replica.name not in names or len(key) != KEY_BYTES or key[8:] != entry.envelope.header.id:
+            if len(key) != KEY_BYTES or key[8:] != entry.envelope.header.id:
                 raise RemoteProtocolError("not an entry of this group's log")
             if key <= last or sn_of(key) > CLOCK_MAX:
                 raise RemoteProtocolError("a log that is out of order")
             last = key
+
+    def _check_header(self, replica: Replica, header: Header) -> None:
+        """By its own group only: others that it names may be gone by now, or not yet in our view."""
+        self.machine.check_form(header)
+        if replica.name not in names_of(header.destinations):
+            raise RemoteProtocolError("not an entry of this group's log")
+        for destination in header.destinations:
+            if destination.group == replica.name:
+                replica.group.check(destination.configuration)
 
     # ------------------------------------------------------------------------------------------- snapshots
 
@@ -210,7 +237,7 @@ class CatchUp:
             producers=replica.producers.messages(),
             done=[replica.done_message(incarnation) for incarnation in replica.done],
             delivered=[replica.delivered_message(id_) for id_ in replica.delivered],
-            retired=replica.retired,
+            retired=self.machine.retired,
         )
 
     def _read_for_snapshot(self, replica: Replica, begins: int, tag: str) -> None:
@@ -233,7 +260,7 @@ class CatchUp:
         self._check_snapshot(replica, snapshot)
         if snapshot.position <= replica.position:
             return
-        changes = self._clear(replica)
+        changes = self.clear(replica)
         machine.retire(snapshot.retired)
         replica.position, replica.offset = snapshot.position, snapshot.offset
         replica.last_key = snapshot.order_key
@@ -273,7 +300,8 @@ class CatchUp:
         if snapshot.position > replica.position and end <= replica.last_key:
             raise RemoteProtocolError("a snapshot that is further and behind at once")
 
-    def _clear(self, replica: Replica) -> list[Record]:
+    def clear(self, replica: Replica) -> list[Record]:
+        """Everything but the position: a snapshot replaces it, or the group is gone."""
         changes: list[Record] = [(records.delivered(replica.name, id_), None) for id_ in replica.delivered]
         changes += [(records.done(replica.name, i), None) for i in replica.done]
         changes += replica.producers.clear()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, ID_BYTES, KEY_BYTES, sn_of
 from ordercast.core.machine import Receive, Send
+from ordercast.core.view import UnknownGroup
 from ordercast.protocols.scalatom.history import Peer
 from ordercast.protocols.scalatom.replica import Replica
 from ordercast.v1.sequencer_pb2 import Gossip, GossipAsk
@@ -127,11 +128,14 @@ class Gossiper:
         self.tell(replica, event.source, even_if_empty=True)
 
     def checked(self, group: str, configuration: int, source: str) -> tuple[Replica, Peer]:
+        assert self.machine.view is not None
         replica = self.machine.replicas.get(group)
+        if replica is None and group not in self.machine.view.groups:
+            # Statements have a base and questions are asked again: nothing is lost by not understanding this yet.
+            raise UnknownGroup(group)
         if replica is None:
             raise RemoteProtocolError(f"no replica of {group!r} here")
-        if replica.group.configuration != configuration:
-            raise RemoteProtocolError(f"group {group!r} is in configuration {replica.group.configuration}")
+        replica.group.check(configuration)
         peer = replica.peers.get(source)
         if peer is None:
             raise RemoteProtocolError(f"{source} is no other replica of {group!r}")

@@ -8,7 +8,7 @@ from ordercast.v1.common_pb2 import Envelope
 @dataclass(slots=True)
 class Held:
     id: bytes
-    #: The destination groups; empty until the envelope itself is here.
+    #: The destination groups that are still there; empty until the envelope itself is here.
     names: tuple[str, ...] = ()
     #: None before it came, and again after it was delivered in every group here.
     envelope: Envelope | None = None
@@ -28,6 +28,10 @@ class Held:
     deadline: float = 0.0
     delay: float = 0.0
     tries: int = 0
+
+    def is_whole(self) -> bool:
+        """None of its groups is gone. If one is, who has not taken it yet cannot: logs will have it."""
+        return self.envelope is not None and len(self.names) == len(self.envelope.header.destinations)
 
     def is_held_by(self, process: str) -> bool:
         return process in self.owners

@@ -66,6 +66,9 @@ class ProducerTable:
             if range_.open_token not in state.open_tokens:
                 state.epoch += 1
                 state.open_tokens = [*state.open_tokens, range_.open_token][-OPEN_TOKENS_MAX:]
+            elif range_.open_token != state.open_tokens[-1]:
+                # Repeated after somebody else opened: the epoch that it would be told is not its own.
+                outcome.refusal = REFUSAL_FENCED
         elif range_.epoch != state.epoch:
             outcome.refusal = REFUSAL_FENCED
         elif range_.first_sequence > state.last_sequence + 1:

@@ -33,6 +33,7 @@ from ordercast.core.machine import (
     Effect,
     Ended,
     Event,
+    GroupsClosed,
     Hand,
     InstanceClosed,
     LogRead,
@@ -54,10 +55,11 @@ from ordercast.core.view import View
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.catchup import CatchUp
 from ordercast.protocols.scalatom.gossip import Gossiper
+from ordercast.protocols.scalatom.groups import Groups
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.records import Record
 from ordercast.protocols.scalatom.repair import Repair
-from ordercast.protocols.scalatom.replica import Replica
+from ordercast.protocols.scalatom.replica import Replica, Retirement
 from ordercast.protocols.scalatom.settings import Settings
 from ordercast.v1.common_pb2 import Destination, Envelope, Header
 from ordercast.v1.consensus_pb2 import Decide
@@ -113,14 +115,16 @@ class Scalatom:
         #: The incarnation each connected process is in, and incarnations that membership declared over.
         self.current: dict[str, int] = {}
         self.ended: dict[str, int] = {}
-        #: Gateway incarnations below this are over and done with.
-        self.retired = 0
+        self.retirement = Retirement()
+        #: The latest view that this process, in this or an earlier life, acted on.
+        self.view_number = 0
         self.is_asleep = False
         #: How long a decision takes here, smoothed.
         self.decision_s = 0.0
         self.gossiper = Gossiper(self)
         self.repair = Repair(self)
         self.catch_up = CatchUp(self)
+        self.groups = Groups(self)
         # Of the current step:
         self.now = 0.0
         self.wall = 0.0
@@ -138,7 +142,8 @@ class Scalatom:
             Retired: self._on_retired,
             LogRead: self.catch_up.on_log_read,
             Advance: self._on_advance,
-            ViewChanged: self._on_view,
+            ViewChanged: self.groups.on_view,
+            GroupsClosed: lambda event: None,  # gateways take nothing new; what is here is ordered as ever
             Start: self._on_start,
         }
         self._on_message: dict[type, Callable[[Receive], None]] = {
@@ -187,22 +192,9 @@ class Scalatom:
         # A gateway in our own process needs no channel: its earlier lives ended with ours.
         self.incarnation = self.current[self.process] = event.incarnation
         self.saved = list(event.records)
+        self.view_number = next((unpack_u64(value) for key, value in self.saved if key == records.VIEW), 0)
         self.repair.gossip_due = event.now + self.settings.gossip_s
         self.out.append(SetTimer(TICK, self.settings.tick_s))
-
-    def _on_view(self, event: ViewChanged) -> None:
-        view = View(event.view)
-        for name in view.hosted_by(self.process):
-            group = view.groups[name]
-            if name not in self.replicas:
-                self.replicas[name] = Replica(group, self.process, self.settings)
-            elif self.replicas[name].group != group:
-                raise InvariantBroken(f"group {name!r} changed its configuration without a hand-over")
-        self.view = view
-        if self.saved:
-            self.catch_up.recover(self.saved)
-            self.saved = []
-            self.repair.close_again(self.process)  # the acceptor here was away as long as we were
 
     def _on_timer(self, event: TimerFired) -> None:
         self.repair.on_tick()
@@ -238,13 +230,22 @@ class Scalatom:
         """One number instead of a row per incarnation that ever was (E8's last sentence)."""
         self.retire(event.below)
 
+    @property
+    def retired(self) -> int:
+        return self.retirement.below
+
     def retire(self, below: int) -> None:
+        if below > self.retired:
+            self.retirement.below = below
+            self.changes.append((records.RETIRED, pack_u64(below)))
         for replica in self.replicas.values():
-            self.changes += replica.retire(below)
-            below = max(below, replica.retired)
-        self.retired = max(self.retired, below)
-        self.ended = {process: number for process, number in self.ended.items() if number >= below}
-        self.changes.append((records.RETIRED, pack_u64(below)))
+            self.changes += replica.retire()
+            self.release_forgotten(replica)
+        self.ended = {process: number for process, number in self.ended.items() if number >= self.retired}
+
+    def mentions(self, group: str) -> bool:
+        """Whether something here still needs the group: see core.machine.NamesGroups."""
+        return self.groups.mentions(group)
 
     def oldest_open(self) -> int:
         ids = [*self.held, *(i for r in self.replicas.values() for i, d in r.delivered.items() if not d.buried)]
@@ -284,18 +285,22 @@ class Scalatom:
     def checked_header(self, header: Header) -> tuple[str, ...]:
         """Refuse what no gateway of ours sends, before anything is stored."""
         assert self.view is not None
+        self.check_form(header)
+        names = self.view.checked_names(header.destinations)
+        if header.coordinator.process not in self.view.replicas_of(names):
+            raise RemoteProtocolError("the coordinator is no replica of a destination")
+        return names
+
+    def check_form(self, header: Header) -> None:
+        """What can be said of an envelope without knowing its groups."""
         if len(header.id) != ID_BYTES:
             raise RemoteProtocolError("an envelope id has 16 bytes")
-        names = self.view.checked_names(header.destinations)
         if not header.ranges:
             raise RemoteProtocolError("an envelope without producers")
         if header.done > counter_of(header.id) or any(counter >= header.done for counter in header.open):
             raise RemoteProtocolError("an envelope that calls itself or later ones finished")
         if header.session and (len(header.session) != 8 or unpack_u64(header.session) > CLOCK_MAX):
             raise RemoteProtocolError("not a session clock")
-        if header.coordinator.process not in self.view.replicas_of(names):
-            raise RemoteProtocolError("the coordinator is no replica of a destination")
-        return names
 
     def _take(self, envelope: Envelope, names: tuple[str, ...], undelivered: list[str]) -> None:
         """[Fig.5 step 2] Stamp it; envelope and stamp are durable before anybody hears of them."""
@@ -620,12 +625,15 @@ class Scalatom:
     def release_forgotten(self, replica: Replica) -> None:
         """Envelopes that no replica here needs for its history any more."""
         for id_ in replica.forgotten:
-            held = self.held.get(id_)
-            if held is None or held.undelivered:
-                continue
-            if not any(id_ in r.delivered and not r.delivered[id_].buried for r in self.replicas.values()):
-                del self.held[id_]
+            self.release(id_)
         replica.forgotten.clear()
+
+    def release(self, id_: bytes) -> None:
+        held = self.held.get(id_)
+        if held is None or held.undelivered:
+            return
+        if not any(id_ in r.delivered and not r.delivered[id_].buried for r in self.replicas.values()):
+            del self.held[id_]
 
     def _on_advance(self, event: Advance) -> None:
         """Let the group pass the key though it has nothing to order: clocks rise, and say so."""

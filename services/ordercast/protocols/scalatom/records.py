@@ -3,6 +3,7 @@
     m<id>                 StampedRecord     an envelope, durable with its stamp before anybody hears of it
     c                     u64               the clock's reservation (E7)
     r                     u64               gateway incarnations below this are over and done with
+    v                     u64               the number of the latest view: a restart with an older one stops
     p<group>              PositionRecord    how far the group's log is delivered
     s<group> NUL <hash>   ProducerRecord    idempotence state of one (producer, set), without its spans
     w<group> NUL <hash><u64>  Span          where the sequences from this one on went
@@ -18,7 +19,9 @@ from functools import lru_cache
 from ordercast.core.ids import pack_u64
 
 STAMPED, CLOCK, POSITION, PRODUCER, SPAN, DELIVERED, DONE = b"m", b"c", b"p", b"s", b"w", b"d", b"k"
-RETIRED = b"r"
+RETIRED, VIEW = b"r", b"v"
+#: Each key of these kinds begins with the name of its group.
+OF_GROUPS = (POSITION, PRODUCER, SPAN, DELIVERED, DONE)
 
 Record = tuple[bytes, bytes | None]
 
@@ -60,5 +63,5 @@ def done(group: str, incarnation: int) -> bytes:
 
 
 def group_of(key: bytes) -> str:
-    """The group in a key of kind s, d or k."""
-    return key[1 : key.index(b"\0")].decode()
+    """The group in a key of a kind in OF_GROUPS."""
+    return key[1:].partition(b"\0")[0].decode()

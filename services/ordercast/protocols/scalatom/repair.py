@@ -13,6 +13,7 @@ from ordercast.core.machine import Observe, Receive, Send
 from ordercast.core.quorums import has_majority
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.replica import Delivered, Replica
+from ordercast.v1.common_pb2 import Destination
 from ordercast.v1.consensus_pb2 import Close, ClosedRecord, Decide
 from ordercast.v1.sequencer_pb2 import Disseminate, Have, HaveAsk, Pull
 
@@ -81,9 +82,8 @@ class Repair:
                 machine.out.append(Send(holders, Pull(id=held.id)))
             return
         silent = [process for process in self.relay_targets(held) if process not in held.owners]
-        if held.envelope is not None:
-            if silent:
-                machine.out.append(Send(silent, Disseminate(envelope=held.envelope, again=True)))
+        if silent and held.envelope is not None and held.is_whole():
+            machine.out.append(Send(silent, Disseminate(envelope=held.envelope, again=True)))
         elif silent:
             machine.out.append(Send(silent, machine.rec_ts_message(held, ask=True)))
         if held.sn is None:
@@ -153,8 +153,20 @@ class Repair:
         assert machine.view is not None
         groups = [name for name, replica in machine.replicas.items() if replica.has_delivered(id_)]
         if groups or even_if_not:
+            have = Have(id=id_, groups=machine.view.destinations(groups))
+            have.groups.extend(self._finished_elsewhere(id_))
             # Behind the deliveries that are still on their way to the disk.
-            machine.then.append(Send((source,), Have(id=id_, groups=machine.view.destinations(groups))))
+            machine.then.append(Send((source,), have))
+
+    def _finished_elsewhere(self, id_: bytes) -> list[Destination]:
+        """What is buried is finished in all its groups, also in those that whoever asks does not know.
+
+        A replica that has it from the log cannot tell whether a group it never heard of is gone or still to come.
+        """
+        replicas = self.machine.replicas
+        rows = (replica.delivered.get(id_) for replica in replicas.values())
+        buried = next((row for row in rows if row is not None and row.buried), None)
+        return [] if buried is None else [d for d in buried.destinations if d.group not in replicas]
 
     def on_pull(self, event: Receive) -> None:
         id_ = self._checked_id(event.message.id)
@@ -188,8 +200,10 @@ class Repair:
         for replica in machine.replicas.values():
             delivered = replica.delivered.get(id_)
             if delivered is not None and not delivered.buried:
+                names = [d.group for d in delivered.destinations]
                 for destination in have.groups:
-                    delivered.durable.setdefault(destination.group, {})[event.source] = None
+                    if destination.group in names:
+                        delivered.durable.setdefault(destination.group, {})[event.source] = None
                 self._bury_if_finished(replica, id_, delivered)
 
     # ------------------------------------------------------------------------------------------- burying
@@ -197,6 +211,10 @@ class Repair:
     def _bury_over(self, replica: Replica) -> None:
         """[E8] Its gateway incarnation is over and will not say that it is finished: find out ourselves."""
         machine = self.machine
+        if any(incarnation_of(id_) < machine.retired for id_ in replica.delivered):
+            # It came by the log, after nothing of it was open anywhere: there is nothing to ask.
+            machine.changes += replica.retire()
+            machine.release_forgotten(replica)
         for id_, delivered in list(replica.delivered.items()):
             if delivered.buried or machine.now < delivered.ask_at or not machine.is_over(id_, delivered.gateway):
                 continue
@@ -212,9 +230,8 @@ class Repair:
         if not machine.is_over(id_, delivered.gateway):
             return
         names = tuple(d.group for d in delivered.destinations)
-        for name in names:
-            if not has_majority(machine.view.groups[name].replicas, delivered.durable.get(name, {})):
-                return
+        if not all(self.is_finished_in(name, delivered) for name in names):
+            return
         machine.changes.append(replica.bury(id_))
         machine.release_forgotten(replica)
         close = Close(instances=[id_])
@@ -222,6 +239,15 @@ class Repair:
             # The last statement of its incarnation may have travelled with an Accept that some acceptor missed.
             close.finished.append(self._finished(replica, incarnation_of(id_)))
         machine.then.append(Send(machine.view.acceptors_of(names), close))
+
+    def is_finished_in(self, name: str, delivered: Delivered) -> bool:
+        assert self.machine.view is not None
+        group = self.machine.view.groups.get(name)
+        if group is not None:
+            return has_majority(group.replicas, delivered.durable.get(name, {}))
+        # What we stamped ourselves, we took with a view that had the group: it is gone. Of what came by the log
+        # somebody must know: a group that our view does not have yet may still lack it.
+        return delivered.rec_ts is not None or name in delivered.durable
 
     def close_again(self, peer: str) -> None:
         """An acceptor that was away may have missed that instances are finished, and would keep them for ever."""

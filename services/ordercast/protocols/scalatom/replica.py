@@ -37,8 +37,16 @@ class Delivered:
     ask_delay: float = 0.1
 
 
+@dataclass(slots=True)
+class Retirement:
+    """One number for all replicas of a process, those that a later view brings included."""
+
+    #: Gateway incarnations below this are over and done with.
+    below: int = 0
+
+
 class Replica:
-    def __init__(self, group: Group, process: str, settings: Settings) -> None:
+    def __init__(self, group: Group, process: str, settings: Settings, retirement: Retirement) -> None:
         self.group = group
         self.name = group.name
         self.process = process
@@ -58,8 +66,7 @@ class Replica:
         self.producers = ProducerTable(group.name, settings.idempotence_distance, settings.idempotence_window)
         self.done: dict[int, Finished] = {}
         self.delivered: dict[bytes, Delivered] = {}
-        #: Gateway incarnations below this are over and done with.
-        self.retired = 0
+        self.retirement = retirement
         #: Just forgotten; the process drops what none of its replicas needs.
         self.forgotten: list[bytes] = []
         #: A merged subscription waits for this sn.
@@ -73,7 +80,7 @@ class Replica:
 
     def has_delivered(self, id_: bytes) -> bool:
         """[E8] Below done means in our own delivered prefix, as done takes effect at its carrier's delivery."""
-        return self.is_in_prefix(id_) or incarnation_of(id_) < self.retired
+        return self.is_in_prefix(id_) or incarnation_of(id_) < self.retirement.below
 
     def is_in_prefix(self, id_: bytes) -> bool:
         if id_ in self.delivered:
@@ -235,14 +242,15 @@ class Replica:
         delivered.durable = {}
         return self.delivered_record(id_)
 
-    def retire(self, below: int) -> list[Record]:
-        self.retired = max(self.retired, below)
+    def retire(self) -> list[Record]:
+        """Nothing of these incarnations is open anywhere, so what the log brought since is finished too."""
+        below = self.retirement.below
         changes: list[Record] = []
         for incarnation in [i for i in self.done if i < below]:
             del self.done[incarnation]
             changes.append((records.done(self.name, incarnation), None))
-        for id_ in [i for i, d in self.delivered.items() if d.buried and incarnation_of(i) < below]:
-            del self.delivered[id_]
+        for id_ in [i for i in self.delivered if incarnation_of(i) < below]:
+            self._forget(id_, self.delivered.pop(id_))
             changes.append((records.delivered(self.name, id_), None))
         return changes
 

@@ -1,6 +1,10 @@
 """What a domain that runs SCALATOM can set."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from ordercast.core.ids import CLOCK_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +27,66 @@ class Settings:
     idempotence_distance: int = 1_000_000_000
     #: How many sequences per (producer, set) keep their offsets for repeated receipts.
     idempotence_window: int = 1024
-    #: Entries of the log in one catch-up chunk.
+    #: Entries of the log in one catch-up chunk, and their bytes; one entry goes whatever its size.
     log_chunk: int = 64
+    log_chunk_bytes: int = 1 << 20
     #: Relay each envelope and decision on first receipt, as the paper's reliable multicast does, instead of
     #: on silence. Costs (d-1)^2 + (d-1)(d-2) messages more; for comparison with the paper.
     relay_eagerly: bool = False
+
+
+# -------------------------------------------------------------------------------------- as users write them
+
+
+class InvalidSettings(ValueError):  # noqa: N818 (it says what they are)
+    """The text names the setting and can be shown to users."""
+
+
+_INTEGER = re.compile(r"[0-9]{1,20}")
+_DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+
+#: What a domain may set, and within which bounds. `relay_eagerly` is for comparisons in the simulator.
+_SECONDS = {
+    "tick_s": (0.001, 10.0),
+    "silence_s": (0.01, 60.0),
+    "silence_s_max": (0.01, 600.0),
+    "patience_s_max": (0.01, 600.0),
+    "gossip_s": (0.01, 60.0),
+}
+_COUNTS = {
+    "clock_reserved": (1, 1_000_000),
+    "idempotence_distance": (1_000_000, CLOCK_MAX),
+    # A client may have 256 messages under way: it must get the receipts of all of them again.
+    "idempotence_window": (256, 65_536),
+    "log_chunk": (1, 1024),
+    "log_chunk_bytes": (1, 1 << 24),
+}
+
+
+def from_map(settings: Mapping[str, str]) -> Settings:
+    """What is not in the map keeps its default."""
+    unknown = sorted(name for name in settings if name not in _SECONDS and name not in _COUNTS)
+    if unknown:
+        names = ", ".join(repr(name[:64]) for name in unknown[:5])
+        raise InvalidSettings(f"no such setting: {names}; there are {', '.join([*_SECONDS, *_COUNTS])}")
+    seconds = {name: _seconds(name, settings[name]) for name in _SECONDS if name in settings}
+    counts = {name: _count(name, settings[name]) for name in _COUNTS if name in settings}
+    found = Settings(**seconds, **counts)  # type: ignore[arg-type]  # neither holds the name of a bool
+    if found.silence_s_max < found.silence_s:
+        raise InvalidSettings(f"silence_s_max ({found.silence_s_max}) is below silence_s ({found.silence_s})")
+    return found
+
+
+def _seconds(name: str, text: str) -> float:
+    """Plain decimals only: what float() takes besides, as 'nan' or '1_0', nobody means."""
+    low, high = _SECONDS[name]
+    if not _DECIMAL.fullmatch(text) or not low <= float(text) <= high:
+        raise InvalidSettings(f"{name} has to be seconds from {low} to {high}, not {text[:64]!r}")
+    return float(text)
+
+
+def _count(name: str, text: str) -> int:
+    low, high = _COUNTS[name]
+    if not _INTEGER.fullmatch(text) or not low <= int(text) <= high:
+        raise InvalidSettings(f"{name} has to be a whole number from {low} to {high}, not {text[:64]!r}")
+    return int(text)

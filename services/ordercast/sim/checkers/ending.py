@@ -4,9 +4,12 @@
 nothing is left in any buffer but what is bounded by a setting.
 """
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ordercast.sim.checkers.logs import LogChecker
+from ordercast.core.machine import NamesGroups
+from ordercast.protocols.scalatom import records
+from ordercast.sim.checkers.logs import GroupLog, LogChecker
 from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.client import Board, Client, name_of
 from ordercast.sim.world import World
@@ -33,7 +36,7 @@ def check_bodies(world: World, logs: LogChecker, floors: dict[str, int]) -> None
     for name, log in logs.groups.items():
         for replica in log.replicas:
             process = world.processes[replica]
-            if not process.up or name not in process.disk.logs:
+            if not process.up or name not in process.disk.logs or name not in process.groups:
                 continue
             kept = process.disk.logs[name]
             if kept.begins > floors.get(name, 0):
@@ -54,7 +57,7 @@ def check_all_or_nothing(logs: LogChecker) -> None:
                     raise Violation("agreement", f"{name_of(key)} was delivered in {name} but not in {other}")
 
 
-def unfinished(world: World, logs: LogChecker, clients: list[Client]) -> str:
+def unfinished(world: World, groups: Mapping[str, GroupLog], clients: list[Client]) -> str:
     """Why the run is not over, or an empty string."""
     for client in clients:
         if not client.is_done:
@@ -62,7 +65,7 @@ def unfinished(world: World, logs: LogChecker, clients: list[Client]) -> str:
             first = client.outstanding[0].message if client.outstanding else None
             what = f"{list(first.groups)} {waiting}" if first else "its plans"
             return f"{client.name} still waits for receipts of {what}"
-    for name, log in logs.groups.items():
+    for name, log in groups.items():
         for replica in log.replicas:
             process = world.processes[replica]
             if process.up:
@@ -99,6 +102,26 @@ def check_retired(world: World, below: int) -> None:
                 rows = {i: None for replica in machine.replicas.values() for i in replica.done}
             if any(incarnation < below for incarnation in rows):
                 raise Violation("bounded", f"{process.name}/{role} keeps rows of retired incarnations")
+
+
+def check_gone(world: World, groups: Iterable[str]) -> None:
+    """Of a group that was removed nothing is left: no record, no log, no replica, nothing that names it."""
+    for name in groups:
+        for process in world.processes.values():
+            if not process.up:
+                continue
+            for key in process.disk.records.get("scalatom", {}):
+                if key[:1] in records.OF_GROUPS and records.group_of(key) == name:
+                    raise Violation("bounded", f"{process.name} keeps records of {name}, which is gone")
+            if name in process.disk.logs and process.disk.logs[name].entries:
+                raise Violation("bounded", f"{process.name} keeps the log of {name}, which is gone")
+            for role, slot in process.slots.items():
+                machine: Any = slot.machine
+                rows = machine.replicas if role == "scalatom" else ()
+                if role == "gateway":
+                    rows = (*machine.open_by_group, *machine.closed)
+                if name in rows or (isinstance(machine, NamesGroups) and machine.mentions(name)):
+                    raise Violation("bounded", f"{process.name}/{role} remembers {name}, which is gone")
 
 
 def check_bounded(world: World, open_max: int, gateways: int) -> None:

@@ -41,6 +41,9 @@ class LogChecker:
         #: Deliveries of messages, over all replicas.
         self.delivered = 0
 
+    def add(self, name: str, replicas: tuple[str, ...]) -> None:
+        self.groups[name] = GroupLog(replicas)
+
     def on_deliver(self, process: str, effect: Deliver) -> None:
         self.on_commit(process, effect.group, effect.position, effect.entry)
         outcomes = effect.entry.outcomes

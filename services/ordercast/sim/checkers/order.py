@@ -64,6 +64,8 @@ def check_fifo(groups: dict[str, GroupLog], board: Board) -> None:
         last_ordered: dict[bytes, MessageKey] = {}
         for key in group.messages:
             sent = board.sent[key]
+            if key in board.given_up:
+                continue  # its sender was told not to wait for it, and went on
             earlier = [last_of_set.get(key[:2])]
             if not sent.unordered:
                 earlier.append(last_ordered.get(key[0]))

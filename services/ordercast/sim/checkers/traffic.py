@@ -12,6 +12,7 @@ from ordercast.core.packets import FIELD_OF
 from ordercast.core.view import View
 from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.trace import describe
+from ordercast.v1.membership_pb2 import DomainView, GroupView
 
 #: Which envelopes a packet is about, by its name in the Packet.
 ABOUT: dict[str, Callable[[Any], Sequence[bytes]]] = {
@@ -66,11 +67,18 @@ _RULES = {
 
 
 class TrafficChecker:
-    def __init__(self, view: Any) -> None:
+    def __init__(self, view: DomainView) -> None:
+        #: Of all groups there are or were.
+        self.groups = DomainView()
+        self.groups.CopyFrom(view)
         self.view = View(view)
         #: Envelope -> (processes that may speak of it, its groups), learnt from whoever submits it.
         self.known: dict[bytes, tuple[frozenset[str], tuple[str, ...]]] = {}
         self.by_kind: dict[str, int] = {}
+
+    def add(self, group: GroupView) -> None:
+        self.groups.groups.append(group)
+        self.view = View(self.groups)
 
     def on_send(self, source: str, to: Sequence[str], message: Any, size: int) -> None:
         kind, fixed, about, names_group = _RULES[type(message)]

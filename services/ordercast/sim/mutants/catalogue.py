@@ -12,18 +12,20 @@ from typing import Any
 from ordercast.core.ids import last_key_of
 from ordercast.core.machine import Persist
 from ordercast.core.quorums import majority
+from ordercast.core.view import Group
 from ordercast.gateway.machine import Gateway, Open
 from ordercast.gateway.producer import Producer
 from ordercast.protocols.paxos.acceptor import Acceptor
 from ordercast.protocols.paxos.proposer import Attempt, Proposer
 from ordercast.protocols.scalatom.catchup import CatchUp
 from ordercast.protocols.scalatom.gossip import Gossiper
+from ordercast.protocols.scalatom.groups import Groups
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.history import OwnHistory, Statement
 from ordercast.protocols.scalatom.idempotence import ProducerTable
 from ordercast.protocols.scalatom.machine import Scalatom
 from ordercast.protocols.scalatom.repair import Repair
-from ordercast.protocols.scalatom.replica import Replica
+from ordercast.protocols.scalatom.replica import Replica, Retirement
 from ordercast.v1.common_pb2 import Envelope, RangeOutcome, Span
 from ordercast.v1.sequencer_pb2 import Disseminate, Snapshot
 
@@ -278,6 +280,30 @@ def _not_busy(self: Producer) -> list[Any]:
 
 @mutant("message-overtakes-into-an-envelope", "E6: m1{A}, m2{A,B}, m3{A}", (Producer, "hold_back"))
 def _no_hold_back(self: Producer, item: Any, claims: dict[str, Any]) -> None:
+    pass
+
+
+# ---------------------------------------------------------------------------------- groups that come and go
+
+
+@mutant("group-removed-while-an-envelope-names-it", "a group goes when nobody needs it", (Scalatom, "mentions"))
+def _mentions_nothing(self: Scalatom, group: str) -> bool:
+    return False
+
+
+@mutant("log-entries-judged-by-all-their-groups", "by their own group only", (CatchUp, "_check_header"))
+def _check_all_groups(self: CatchUp, replica: Replica, header: Any) -> None:
+    self.machine.checked_header(header)
+
+
+@mutant("retired-unknown-to-a-new-replica", "one number for all replicas", (Groups, "add"))
+def _own_retirement(self: Groups, group: Group) -> None:
+    machine = self.machine
+    machine.replicas[group.name] = Replica(group, machine.process, machine.settings, Retirement())
+
+
+@mutant("records-of-a-gone-group-kept", "recovery deletes them", (Groups, "delete_left_over"))
+def _keep_left_over(self: Groups, key: bytes) -> None:
     pass
 
 

@@ -270,6 +270,67 @@ class ReceiptIsNotFinished(Schedule):
         stage.finish()
 
 
+class NeededGroupRemoved(Schedule):
+    """A group goes when nobody needs it: {n1, n2, n3} hold m, which n7 has not got. Without d they order it alone,
+    and m is delivered in one of its two groups."""
+
+    mutant = "group-removed-while-an-envelope-names-it"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "d": ("n7",)}
+
+    def play(self, stage: Stage) -> None:
+        for node in ("g1", "n1", "n2", "n3"):
+            stage.block(node, "n7")
+        stage.publish("c1", "a", "d")
+        stage.run(0.05)
+        stage.crash("g1")
+        stage.restart("g1")
+        stage.close("d")
+        stage.tell(*stage.world.processes)
+        stage.remove()
+        stage.tell(*stage.world.processes)
+        stage.run(2.0)
+        stage.finish()
+
+
+class LogNamesAGoneGroup(Schedule):
+    """n1 was cut off while m, for a and d, was delivered and d was removed. It has to take m from a's log, though
+    its view has no d: otherwise it never gets further."""
+
+    mutant = "log-entries-judged-by-all-their-groups"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "d": ("n7",)}
+
+    def play(self, stage: Stage) -> None:
+        for name in ("g1", "n2", "n3", "n7"):
+            stage.block(name, "n1")
+        stage.publish("c1", "a", "d")
+        stage.run(1.0)
+        stage.close("d")
+        stage.tell(*stage.world.processes)
+        stage.remove()
+        stage.tell(*stage.world.processes)
+        stage.publish("c1", "a")
+        stage.run(0.5)
+        stage.finish()
+
+
+class AwayWhenTheGroupWent(Schedule):
+    """n7 restarts with a view that has no d, and has records of it."""
+
+    mutant = "records-of-a-gone-group-kept"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "d": ("n1", "n7")}
+
+    def play(self, stage: Stage) -> None:
+        stage.publish("c1", "d")
+        stage.publish("c2", "a", "d")
+        stage.run(1.0)
+        stage.close("d")
+        stage.tell(*stage.world.processes)
+        stage.remove()
+        stage.crash("n7")
+        stage.restart("n7")
+        stage.finish()
+
+
 SCHEDULES: dict[str, type[Schedule]] = {
     schedule.mutant: schedule
     for schedule in (
@@ -285,5 +346,8 @@ SCHEDULES: dict[str, type[Schedule]] = {
         Reopened,
         DoneBeforeDelivery,
         ReceiptIsNotFinished,
+        NeededGroupRemoved,
+        LogNamesAGoneGroup,
+        AwayWhenTheGroupWent,
     )
 }

@@ -1,0 +1,232 @@
+"""How commands reach a cluster: the options that they share, and what an error of the cluster means for a script.
+
+A command that takes a `Connection` is declared with `@connected`: its command line gets the options instead.
+"""
+
+import contextlib
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ordercast.cli.exit_codes import ExitCode, fail, of_status
+
+if TYPE_CHECKING:
+    import grpc
+
+    from ordercast.client.sync import SyncConnection
+    from ordercast.client.types import TLS
+
+GATEWAY_DEFAULT = "127.0.0.1:7400"
+#: Not ORDERCAST_: that prefix is for the settings of processes, which refuse what they do not know.
+GATEWAY_VARIABLE = "ORDERCASTCTL_GATEWAY"
+GATEWAYS_MAX = 64
+TIMEOUT_S_DEFAULT = 10.0
+TIMEOUT_S_MAX = 86_400.0
+PORT_MAX = 65_535
+
+_PANEL = "Connection"
+_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "gateway": (
+        Annotated[
+            str,
+            typer.Option(
+                "--gateway",
+                "-g",
+                envvar=GATEWAY_VARIABLE,
+                metavar="HOST:PORT[,...]",
+                help="Gateways of the cluster; the first one that answers is used.",
+                rich_help_panel=_PANEL,
+            ),
+        ],
+        GATEWAY_DEFAULT,
+    ),
+    "timeout": (
+        Annotated[
+            float,
+            typer.Option(
+                min=0.001,
+                max=TIMEOUT_S_MAX,
+                metavar="SECONDS",
+                help="How long to wait for an answer.",
+                rich_help_panel=_PANEL,
+            ),
+        ],
+        TIMEOUT_S_DEFAULT,
+    ),
+    "ca": (
+        Annotated[
+            Path | None,
+            typer.Option(
+                exists=True,
+                dir_okay=False,
+                metavar="FILE",
+                help="Use TLS, and trust gateways whose certificate this authority signed (PEM).",
+                rich_help_panel=_PANEL,
+            ),
+        ],
+        None,
+    ),
+    "cert": (
+        Annotated[
+            Path | None,
+            typer.Option(
+                exists=True,
+                dir_okay=False,
+                metavar="FILE",
+                help="Our own certificate (PEM).",
+                rich_help_panel=_PANEL,
+            ),
+        ],
+        None,
+    ),
+}
+
+
+def _key_option(*names: str) -> Any:
+    return Annotated[
+        Path | None,
+        typer.Option(
+            *names,
+            exists=True,
+            dir_okay=False,
+            metavar="FILE",
+            help="The key of --cert (PEM).",
+            rich_help_panel=_PANEL,
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Where the cluster is, and how long to wait for it."""
+
+    gateways: tuple[str, ...]
+    timeout_s: float
+    tls: "TLS | None"
+
+    def client(self, producer: str | None = None) -> "SyncConnection":
+        """To be used with `with`."""
+        from ordercast.client.sync import connect_sync
+
+        return connect_sync(*self.gateways, producer=producer, tls=self.tls, timeout=self.timeout_s)
+
+    @contextlib.contextmanager
+    def channel(self) -> Iterator["grpc.Channel"]:
+        """To the first gateway that can be reached, for what speaks the wire contract itself."""
+        import grpc
+
+        from ordercast.client.errors import Unavailable
+        from ordercast.client.transport import sync_channel
+
+        for address in self.gateways:
+            with sync_channel(address, self.tls) as channel:
+                try:
+                    grpc.channel_ready_future(channel).result(timeout=self.timeout_s / len(self.gateways))
+                except grpc.FutureTimeoutError:
+                    continue
+                yield channel
+                return
+        raise Unavailable(f"no gateway answers at {', '.join(self.gateways)} within {self.timeout_s:g} s")
+
+
+# ----------------------------------------------------------------------------------------------- the decorator
+
+
+def connected(command: Callable[..., None]) -> Callable[..., None]:
+    """The command line gets the options of a connection in place of the parameter `connection`.
+
+    Errors of the cluster end the command with the exit code that they mean; so does a reader that went away.
+    """
+    signature = inspect.signature(command)
+    own = [parameter for name, parameter in signature.parameters.items() if name != "connection"]
+    # A command with a --key of its own leaves only the longer name to the certificate's key.
+    names = ("--cert-key",) if "key" in signature.parameters else ("--cert-key", "--key")
+    options = {**_OPTIONS, "cert_key": (_key_option(*names), None)}
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in options.items()
+    ]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        connection = _connection(**{name: given.pop(name) for name in options})
+        with exit_codes(), quiet_end():
+            command(connection=connection, **given)
+
+    # Typer reads the signature to know the options, and the annotations to know their types.
+    keyword = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+    run.__signature__ = signature.replace(parameters=[*keyword, *shared])  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *shared]}
+    return run
+
+
+def _connection(
+    gateway: str, timeout: float, ca: Path | None, cert: Path | None, cert_key: Path | None
+) -> Connection:
+    return Connection(_addresses(gateway), timeout, _tls(ca, cert, cert_key))
+
+
+def _addresses(text: str) -> tuple[str, ...]:
+    """
+    >>> _addresses("10.0.0.1:7400, [::1]:7401")
+    ('10.0.0.1:7400', '[::1]:7401')
+    """
+    addresses = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not 0 < len(addresses) <= GATEWAYS_MAX:
+        raise typer.BadParameter(f"--gateway names 1 to {GATEWAYS_MAX} gateways, not {len(addresses)}")
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        is_port = port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) <= PORT_MAX
+        if not host or not is_port or any(character.isspace() or character == "/" for character in host):
+            raise typer.BadParameter(f"--gateway: {address!r} is not HOST:PORT")
+    return addresses
+
+
+def _tls(ca: Path | None, cert: Path | None, key: Path | None) -> "TLS | None":
+    if (cert is None) != (key is None):
+        raise typer.BadParameter("--cert and its key go together")
+    if ca is None:
+        if cert is not None:
+            raise typer.BadParameter("--cert needs --ca: without it there is no TLS")
+        return None
+    from ordercast.client.types import TLS
+
+    return TLS(ca, cert, key)
+
+
+# ------------------------------------------------------------------------------------------------------ errors
+
+
+@contextlib.contextmanager
+def exit_codes() -> Iterator[None]:
+    """Errors of the cluster become a text on stderr and an exit code."""
+    import grpc
+
+    from ordercast.client.errors import OrdercastError
+
+    try:
+        yield
+    except OrdercastError as error:
+        fail(of_status(error.code), error.message)
+    except grpc.RpcError as error:
+        if not isinstance(error, grpc.Call):
+            raise
+        fail(of_status(error.code().name), error.details() or error.code().name)
+
+
+@contextlib.contextmanager
+def quiet_end() -> Iterator[None]:
+    """`ordercast subscribe ... | head` is no failure."""
+    try:
+        yield
+    except BrokenPipeError:
+        # Whatever is still buffered goes nowhere, instead of failing once more when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(ExitCode.OK) from None

@@ -1,0 +1,89 @@
+"""`ordercast cursor`: named positions of consumers in a group's log."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ordercast.cli.connection import Connection, connected
+from ordercast.cli.output import Json, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from ordercast.v1.membership_pb2 import Cursor
+
+app = typer.Typer(help="Cursors: where named consumers go on reading.", no_args_is_help=True)
+
+OFFSET_MAX = (1 << 64) - 1
+
+GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="The group.")]
+Name = Annotated[str, typer.Argument(help="The cursor.")]
+
+
+@app.command("list")
+@connected
+def list_(
+    connection: Connection,
+    group: GroupName,
+    name: Annotated[str, typer.Argument(help="Only this cursor.")] = "",
+    json: Json = False,
+) -> None:
+    """List the cursors of a group.
+
+    Examples: `ordercast cursor list a` · `ordercast cursor list a billing`
+    """
+    with connection.client() as client:
+        cursors = client.cursors(group, name)
+    if json:
+        print_json([cursor_document(cursor) for cursor in cursors])
+        return
+    rows = [(cursor.group, cursor.name, str(cursor.offset)) for cursor in cursors]
+    print_table(("group", "cursor", "offset"), rows, ("offset",))
+
+
+@app.command("set")
+@connected
+def set_(
+    connection: Connection,
+    group: GroupName,
+    name: Name,
+    where: Annotated[str, typer.Argument(metavar="earliest|latest|OFFSET", help="What it reads next.")],
+    json: Json = False,
+) -> None:
+    """Move a cursor, or make it. Whoever subscribes with it goes on from there.
+
+    Examples: `ordercast cursor set a billing earliest` · `ordercast cursor set a billing 1200`
+    """
+    start = parse_start(where)
+    with connection.client() as client:
+        cursor = client.set_cursor(group, name, start)
+    if json:
+        print_json(cursor_document(cursor))
+    else:
+        say(f"cursor {cursor.name} of {cursor.group} is at offset {cursor.offset}")
+
+
+@app.command("delete")
+@connected
+def delete(connection: Connection, group: GroupName, name: Name, json: Json = False) -> None:
+    """Delete a cursor.
+
+    Example: `ordercast cursor delete a billing`
+    """
+    with connection.client() as client:
+        client.delete_cursor(group, name)
+    if json:
+        print_json({"group": group, "name": name, "deleted": True})
+    else:
+        say(f"cursor {name} of {group} is deleted")
+
+
+def cursor_document(cursor: "Cursor") -> dict[str, Any]:
+    return {"group": cursor.group, "name": cursor.name, "offset": cursor.offset}
+
+
+def parse_start(text: str) -> str | int:
+    """`earliest`, `latest`, or an offset as a number."""
+    if text in ("earliest", "latest"):
+        return text
+    if text.isascii() and text.isdecimal() and len(text) <= 20 and int(text) <= OFFSET_MAX:
+        return int(text)
+    raise typer.BadParameter(f"{text[:64]!r} is neither earliest nor latest nor an offset")

@@ -1,0 +1,100 @@
+"""`ordercast domain`: what groups can be ordered together, and by which protocol."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ordercast.cli.connection import Connection, connected
+from ordercast.cli.exit_codes import ExitCode, fail
+from ordercast.cli.output import Json, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from ordercast.v1.membership_pb2 import Domain
+
+app = typer.Typer(help="Domains: what can be ordered together, and by which protocol.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="The domain.")]
+
+
+@app.command("create")
+@connected
+def create(
+    connection: Connection,
+    name: Name,
+    protocol: Annotated[str, typer.Option(help="The protocol that orders its messages.")] = "scalatom",
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the protocol; repeatable.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Create a domain.
+
+    Examples: `ordercast domain create payments` · `ordercast domain create payments --set gossip_s=0.02`
+    """
+    settings = pairs(set_ or [], "--set")
+    with connection.client() as client:
+        domain = client.create_domain(name, protocol, settings)
+    if json:
+        print_json(domain_document(domain))
+    else:
+        say(f"domain {domain.name}, ordered by {domain.protocol}")
+
+
+@app.command("list")
+@connected
+def list_(connection: Connection, json: Json = False) -> None:
+    """List the domains.
+
+    Example: `ordercast domain list`
+    """
+    with connection.client() as client:
+        domains = client.domains()
+    if json:
+        print_json([domain_document(domain) for domain in domains])
+        return
+    rows = [(domain.name, domain.protocol, _settings(domain)) for domain in domains]
+    print_table(("domain", "protocol", "settings"), rows)
+
+
+@app.command("describe")
+@connected
+def describe(connection: Connection, name: Name, json: Json = False) -> None:
+    """Show one domain and its groups.
+
+    Example: `ordercast domain describe default`
+    """
+    with connection.client() as client:
+        domains = {domain.name: domain for domain in client.domains()}
+        if name not in domains:
+            fail(ExitCode.NOT_FOUND, f"there is no domain {name!r}")
+        groups = client.groups(name)
+    domain = domains[name]
+    if json:
+        print_json(domain_document(domain) | {"groups": [group.name for group in groups]})
+        return
+    say(f"domain    {domain.name}")
+    say(f"protocol  {domain.protocol}")
+    say(f"settings  {_settings(domain)}")
+    say(f"groups    {', '.join(group.name for group in groups) or '-'}")
+
+
+def domain_document(domain: "Domain") -> dict[str, Any]:
+    settings = {key: domain.settings[key] for key in sorted(domain.settings)}
+    return {"name": domain.name, "protocol": domain.protocol, "settings": settings, "revision": domain.revision}
+
+
+def _settings(domain: "Domain") -> str:
+    return ", ".join(f"{key}={domain.settings[key]}" for key in sorted(domain.settings)) or "-"
+
+
+def pairs(texts: list[str], option: str) -> dict[str, str]:
+    """KEY=VALUE, each key once."""
+    found: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise typer.BadParameter(f"{option}: {text!r} is not KEY=VALUE")
+        if key in found:
+            raise typer.BadParameter(f"{option}: {key!r} is given twice")
+        found[key] = value
+    return found

@@ -1,0 +1,193 @@
+"""`ordercast group`: the destinations of messages."""
+
+import re
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ordercast.cli.connection import Connection, connected
+from ordercast.cli.exit_codes import ExitCode, fail
+from ordercast.cli.output import Json, err, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from ordercast.v1.gateway_pb2 import ReplicaStatus
+    from ordercast.v1.membership_pb2 import Group
+
+app = typer.Typer(help="Groups: where messages are sent to, and read from.", no_args_is_help=True)
+
+NUMBER_MAX = (1 << 63) - 1
+UNIT_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+Name = Annotated[str, typer.Argument(help="The group.")]
+
+
+@app.command("create")
+@connected
+def create(
+    connection: Connection,
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The groups.")],
+    domain: Annotated[str, typer.Option(help="The domain that they are ordered in.")] = "default",
+    replicas: Annotated[
+        int, typer.Option(min=0, max=1 << 31, help="Copies of each; 0: one on each node, at most three.")
+    ] = 0,
+    retention_bytes: Annotated[
+        int, typer.Option(min=0, max=NUMBER_MAX, help="Keep at least so many bytes of the log; 0: all.")
+    ] = 0,
+    retention_age: Annotated[
+        str, typer.Option(metavar="AGE", help="Keep at least what is younger: 45s, 30m, 12h, 7d, 2w; 0: all.")
+    ] = "0",
+    json: Json = False,
+) -> None:
+    """Create groups. They are made one after the other; the first that cannot be made ends it.
+
+    Examples: `ordercast group create a b c` · `ordercast group create orders --replicas 5 --retention-age 7d`
+    """
+    from ordercast.v1.membership_pb2 import Retention
+
+    retention = Retention(bytes=retention_bytes, age_s=seconds(retention_age))
+    created: list[Group] = []
+    try:
+        with connection.client() as client:
+            for name in names:
+                created.append(client.create_group(name, domain=domain, replicas=replicas, retention=retention))
+    finally:
+        # Also if a later one fails: these are there.
+        if json and created:
+            print_json([group_document(group) for group in created])
+        for group in () if json else created:
+            say(f"group {group.name} in domain {group.domain}, replicas on {', '.join(group.replicas)}")
+
+
+@app.command("list")
+@connected
+def list_(
+    connection: Connection,
+    domain: Annotated[str, typer.Option(help="Only groups of this domain.")] = "",
+    json: Json = False,
+) -> None:
+    """List the groups.
+
+    Example: `ordercast group list --domain default`
+    """
+    with connection.client() as client:
+        groups = client.groups(domain)
+    if json:
+        print_json([group_document(group) for group in groups])
+        return
+    rows = [(g.name, g.domain, state_of(g), ", ".join(g.replicas), retention_text(g)) for g in groups]
+    print_table(("group", "domain", "state", "replicas", "retention"), rows)
+
+
+@app.command("describe")
+@connected
+def describe(connection: Connection, name: Name, json: Json = False) -> None:
+    """Show one group, and how far each of its replicas is.
+
+    Example: `ordercast group describe a`
+    """
+    with connection.client() as client:
+        answer = client.describe_group(name)
+    group = answer.group
+    logs = [replica_document(replica) for replica in answer.replicas]
+    if json:
+        print_json(group_document(group) | {"logs": logs})
+        return
+    say(f"group      {group.name} ({group.id})")
+    say(f"domain     {group.domain}")
+    say(f"state      {state_of(group)}")
+    say(f"acceptors  {', '.join(group.acceptors)}")
+    say(f"retention  {retention_text(group)}")
+    numbers = ("first offset", "next offset", "bytes")
+    rows = [
+        (log["node"], *(_cell(log[key]) for key in ("first_offset", "next_offset", "bytes", "error")))
+        for log in logs
+    ]
+    print_table(("replica", *numbers, "error"), rows, numbers)
+
+
+@app.command("delete")
+@connected
+def delete(
+    connection: Connection,
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    json: Json = False,
+) -> None:
+    """Delete a group, with all its messages and cursors. It takes nothing new, finishes what it took, and goes.
+
+    Examples: `ordercast group delete a` · `ordercast group delete a --yes`
+    """
+    if not yes and (json or not sys.stdin.isatty()):
+        raise typer.BadParameter("nobody can be asked here: give --yes to delete it")
+    with connection.client() as client:
+        if not yes:
+            # First whether it is there: nobody likes to confirm for nothing.
+            client.describe_group(name)
+            err.print(f"All messages of {name} will be gone.", markup=False, highlight=False)
+            if not typer.confirm(f"Delete the group {name}?", err=True):
+                fail(ExitCode.NO, "nothing was deleted")
+        group = client.delete_group(name)
+    if json:
+        print_json(group_document(group))
+    else:
+        say(f"group {group.name} is being deleted")
+
+
+# --------------------------------------------------------------------------------------------------- documents
+
+
+def group_document(group: "Group") -> dict[str, Any]:
+    return {
+        "name": group.name,
+        "id": group.id,
+        "domain": group.domain,
+        "state": state_of(group),
+        "configuration": group.configuration,
+        "replicas": list(group.replicas),
+        "acceptors": list(group.acceptors),
+        "retention": {"bytes": group.retention.bytes, "age_s": group.retention.age_s},
+        "revision": group.revision,
+    }
+
+
+def replica_document(replica: "ReplicaStatus") -> dict[str, Any]:
+    """Without a description, why there is none."""
+    log = None if replica.error else replica.log
+    return {
+        "node": replica.node,
+        "error": replica.error or None,
+        "first_offset": log.first_offset if log else None,
+        "next_offset": log.next_offset if log else None,
+        "bytes": log.bytes if log else None,
+    }
+
+
+def state_of(group: "Group") -> str:
+    from ordercast.v1.membership_pb2 import GroupState
+
+    return GroupState.Name(group.state).removeprefix("GROUP_STATE_").lower()
+
+
+def retention_text(group: "Group") -> str:
+    kept = []
+    if group.retention.bytes:
+        kept.append(f"{group.retention.bytes} bytes")
+    if group.retention.age_s:
+        kept.append(f"{group.retention.age_s} s")
+    return " and ".join(kept) or "everything"
+
+
+def _cell(value: Any) -> str:
+    return "-" if value is None else str(value)
+
+
+def seconds(age: str) -> int:
+    """
+    >>> seconds("7d"), seconds("90"), seconds("2m")
+    (604800, 90, 120)
+    """
+    found = re.fullmatch(r"([0-9]{1,12})([smhdw]?)", age)
+    if found is None:
+        raise typer.BadParameter(f"--retention-age: {age!r} is not an age such as 45s, 30m, 12h, 7d or 2w")
+    return int(found[1]) * UNIT_S[found[2]]

@@ -1,0 +1,35 @@
+"""Any set of services in one process: `python -m ordercast.cli.services SERVICE... SETTINGS`.
+
+Apart from the command line's own imports, so that a process of a cluster starts quickly.
+"""
+
+import sys
+
+from ordercast.consensus.service import Consensus
+from ordercast.gateway.service import GatewayProcess
+from ordercast.membership.service import MembershipProcess
+from ordercast.runtime.main import main
+from ordercast.runtime.node import Service
+from ordercast.sequencer.service import Sequencer
+
+SERVICES: dict[str, type[Service]] = {
+    "membership": MembershipProcess,
+    "consensus": Consensus,
+    "sequencer": Sequencer,
+    "gateway": GatewayProcess,
+}
+
+
+def run(arguments: list[str]) -> None:
+    """Services first, then settings as flags."""
+    count = next((i for i, argument in enumerate(arguments) if argument.startswith("-")), len(arguments))
+    names, settings = arguments[:count], arguments[count:]
+    unknown = [name for name in names if name not in SERVICES]
+    if unknown or not names:
+        print(f"which services? There are {', '.join(SERVICES)}, and not {unknown}", file=sys.stderr)
+        sys.exit(2)
+    main([SERVICES[name] for name in SERVICES if name in names], settings)
+
+
+if __name__ == "__main__":
+    run(sys.argv[1:])

@@ -1,0 +1,653 @@
+"""A producer's session: everything that publishing decides, without I/O. Time and chance are arguments.
+
+A driver carries frames and responses of one stream at a time. What has no receipt is kept, and repeated on the
+next stream in the order of the publish calls. How a refusal is dealt with:
+
+* out of credits, no quorum, or behind such a refusal: nothing was stored. Wait, then repeat all on a new stream.
+* a wrong request, or an unknown group: it fails, and its numbers are free. What was written behind it in the same
+  set is refused as a gap, and may have other copies under way, through a gateway that was lost: to give one of
+  those another number could store it twice. So the set is opened anew: the opening says how far the set got, and
+  fences every older copy. What lies beyond gets new numbers. If no copy of it can exist, it gets them at once.
+* a gap at delivery, or a lower epoch than ours: the groups forgot us, as they do in time. The set is opened anew.
+* a higher epoch: another instance of a named producer opened the set. Nothing can be published any more.
+
+A message that goes again under a new number comes behind what was stored meanwhile, also of the same producer.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from itertools import islice
+from math import inf
+from typing import Generic
+
+from ordercast.client.errors import (
+    DeadlineExceeded,
+    Fenced,
+    OrdercastError,
+    OutcomeUnknown,
+    ResourceExhausted,
+    Unavailable,
+    of_status,
+)
+from ordercast.client.lane import H, Item, Lane
+from ordercast.client.types import Groups, Receipt, id_prefix
+from ordercast.core.ids import pack_u64
+from ordercast.v1.common_pb2 import Message
+from ordercast.v1.gateway_pb2 import (
+    PUBLISH_STATUS_FENCED,
+    PUBLISH_STATUS_INVALID_ARGUMENT,
+    PUBLISH_STATUS_NOT_FOUND,
+    PUBLISH_STATUS_OK,
+    PUBLISH_STATUS_RESOURCE_EXHAUSTED,
+    PUBLISH_STATUS_SEQUENCE_GAP,
+    PublishReply,
+    PublishRequest,
+    PublishStreamRequest,
+    PublishStreamResponse,
+)
+
+IN_FLIGHT_MAX = 1024
+IN_FLIGHT_BYTES_MAX = 64 << 20
+REQUEST_MESSAGES_MAX = 512
+REQUEST_BYTES_MAX = 512 << 10
+FRAME_BYTES_MAX = 4 << 20
+#: Sets of groups whose numbers are remembered.
+LANES_MAX = 16_384
+
+#: How long a gateway may take for its first word.
+CONNECT_S = 5.0
+#: How long it may be silent while it owes us something. Doubles until the next receipt.
+PATIENCE_S = 3.0
+PATIENCE_S_MAX = 15.0
+BACKOFF_S = 0.05
+BACKOFF_S_MAX = 2.0
+
+#: What a gateway says of a token that is forged, or of another domain. A reply has no other sign of it.
+TOKEN_REFUSED = "not a session token"
+
+
+def backoff_s(failures: int, chance: float) -> float:
+    """Longer with each failure, and spread, so that clients do not come back all at once."""
+    longest = min(BACKOFF_S * 2.0 ** min(failures, 10), BACKOFF_S_MAX)
+    return longest * (0.5 + chance / 2)
+
+
+class Session(Generic[H]):
+    """One producer. `producer` is its id; `instance` are random bytes that no other instance of it has."""
+
+    def __init__(
+        self,
+        producer: bytes,
+        instance: bytes,
+        *,
+        is_named: bool = False,
+        in_flight_max: int = IN_FLIGHT_MAX,
+        token: bytes = b"",
+    ) -> None:
+        self.producer = producer
+        #: What gateways put before it.
+        self.owner = b""
+        self.instance = instance
+        self.is_named = is_named
+        self.in_flight_max = in_flight_max
+        #: The latest session token: what this producer has seen. Opaque.
+        self.token = token
+        #: The latest of all sets that are taken to be in one domain, and whether it came from a gateway.
+        self._common_token = token
+        self._is_token_ours = False
+        self.fenced: Fenced | None = None
+        #: Counts up; the driver takes it modulo its addresses.
+        self.gateway = 0
+        #: The number of the stream in use; 0 if there is none.
+        self.stream = 0
+        self.is_ready = False
+        self.credits = 0
+        #: When to come back after a refusal or a loss.
+        self.retry_at: float | None = None
+        #: Why the latest stream or request failed.
+        self.trouble: OrdercastError | None = None
+        self.lanes: dict[Groups, Lane[H]] = {}
+        self.opening: dict[Groups, Lane[H]] = {}
+        #: By ticket: not written on this stream, and written on this stream without an answer.
+        self.queue: deque[Item[H]] = deque()
+        self.sent: dict[int, Item[H]] = {}
+        self.bytes = 0
+        self._streams = self._tickets = self._openings = self._failures = 0
+        self._dialed_at = self._heard_at = 0.0
+        self._patience_s = PATIENCE_S
+        self._deadline_next = inf
+        #: This stream's gateway was shown our token, and had reason to remember it ever since.
+        self._is_token_known = False
+        #: A set that we do not know may be one that we used and forgot.
+        self._has_forgotten_lanes = False
+        self._settled: list[tuple[H, Receipt | OrdercastError]] = []
+
+    # ------------------------------------------------------------------------------------------- intake
+
+    @property
+    def pending(self) -> int:
+        """Messages without a receipt."""
+        return len(self.queue) + len(self.sent)
+
+    def has_room(self, size: int) -> bool:
+        """Whether one more message of that many bytes may be published now."""
+        if self.pending == 0:
+            return True
+        return self.pending < self.in_flight_max and self.bytes + size <= IN_FLIGHT_BYTES_MAX
+
+    def publish(
+        self,
+        message: Message,
+        groups: Groups,
+        *,
+        handle: H,
+        deadline: float,
+        unordered: bool = False,
+        after: bytes = b"",
+    ) -> None:
+        """Take a message. Its outcome comes with `take_settled`, together with the handle."""
+        if self.fenced is not None:
+            raise self.fenced.copy()
+        lane = self._lane(groups)
+        self._tickets += 1
+        item = Item(self._tickets, lane, message, message.ByteSize(), unordered, after, deadline, handle)
+        lane.pending += 1
+        self.bytes += item.size
+        self.queue.append(item)
+        self._deadline_next = min(self._deadline_next, deadline)
+        if not lane.is_open:
+            self._open(lane)
+
+    def _lane(self, groups: Groups) -> Lane[H]:
+        lane = self.lanes.get(groups)
+        if lane is None:
+            self._forget_a_lane()
+            is_new = not (self.is_named or self._has_forgotten_lanes)
+            lane = Lane(groups, id_prefix(self.owner + self.producer, groups), is_open=is_new, is_known=is_new)
+            self.lanes[groups] = lane
+        return lane
+
+    def _forget_a_lane(self) -> None:
+        """Its numbers can be learned again by opening it. But a named producer would then fence its successor."""
+        if len(self.lanes) < LANES_MAX:
+            return
+        idle = next((lane for lane in self.lanes.values() if lane.pending == 0), None)
+        if self.is_named or idle is None:
+            raise ResourceExhausted(f"a producer may use {LANES_MAX} different sets of groups")
+        self.opening.pop(idle.groups, None)
+        del self.lanes[idle.groups]
+        self._has_forgotten_lanes = True
+
+    def _open(self, lane: Lane[H]) -> None:
+        """Nothing is written to the set until it is open."""
+        lane.is_open = False
+        if not lane.open_token:
+            self._openings += 1
+            lane.open_token = self.instance + pack_u64(self._openings)
+            lane.open_stream = 0
+        self.opening[lane.groups] = lane
+
+    # ------------------------------------------------------------------------------------------ streams
+
+    def dial_due(self, now: float) -> bool:
+        """Whether the driver should open a stream, to `gateway`, and say `dialed`."""
+        has_work = bool(self.queue or self.opening)
+        return self.stream == 0 and has_work and (self.retry_at is None or self.retry_at <= now)
+
+    def dialed(self, now: float) -> int:
+        """The number of the new stream. Nothing is written before its first response."""
+        assert self.stream == 0
+        self._streams += 1
+        self.stream = self._streams
+        self.retry_at = None
+        self._dialed_at = self._heard_at = now
+        return self.stream
+
+    def lost(self, stream: int, trouble: OrdercastError, now: float, chance: float) -> None:
+        """The stream ended or could not be opened: on to the next gateway. News of earlier ones is ignored."""
+        if stream != self.stream:
+            return
+        self.trouble = trouble
+        self.gateway += 1
+        self._drop()
+        self._wait(now, chance, trouble.retry_after)
+        if not trouble.is_retryable:
+            self._give_up([(item, trouble) for item in self.queue if not item.doubts])
+
+    def _wait(self, now: float, chance: float, at_least: float | None = None) -> None:
+        delay = max(backoff_s(self._failures, chance), min(at_least or 0.0, BACKOFF_S_MAX))
+        self._failures += 1
+        self.retry_at = now + delay
+
+    def _drop(self) -> None:
+        """What was written may have been stored, or may still be: it keeps its number and is repeated."""
+        self.stream = self.credits = 0
+        self.is_ready = self._is_token_known = False
+        items, self.sent = self.sent, {}
+        self._queue_again(items.values())
+
+    def _queue_again(self, items: Iterable[Item[H]]) -> None:
+        """In the order of the publish calls."""
+        again = list(items)
+        for item in again:
+            item.stream = 0
+        if again:
+            self.queue = deque(sorted([*again, *self.queue], key=lambda item: item.ticket))
+
+    @property
+    def _outstanding(self) -> int:
+        """What this stream's gateway owes an answer for. An opening counts as one message."""
+        return len(self.sent) + sum(1 for lane in self.opening.values() if lane.open_stream == self.stream)
+
+    # ------------------------------------------------------------------------------------------ writing
+
+    def frame(self, now: float) -> PublishStreamRequest | None:
+        """All that may be written now, or as much of it as one frame takes."""
+        if not self.is_ready or self.retry_at is not None:
+            return None
+        outstanding = self._outstanding
+        if outstanding == 0:
+            self._heard_at = now
+        room = max(min(self.credits, self.in_flight_max) - outstanding, 0)
+        frame = PublishStreamRequest()
+        room -= self._write_openings(frame, room)
+        size = 0
+        while self.queue and room > 0 and size < FRAME_BYTES_MAX:
+            items = self._next_batch(room)
+            if not items:
+                break
+            room -= len(items)
+            size += sum(item.size for item in items)
+            frame.requests.append(self._request(items))
+        # The head of the queue may have asked for one.
+        self._write_openings(frame, room)
+        return frame if frame.requests else None
+
+    def _write_openings(self, frame: PublishStreamRequest, room: int) -> int:
+        """How many: each takes as much room as a message."""
+        lanes = [lane for lane in self.opening.values() if lane.open_stream != self.stream][:room]
+        for lane in lanes:
+            lane.open_stream = self.stream
+            frame.requests.append(self._opening_request(lane))
+        return len(lanes)
+
+    def _opening_request(self, lane: Lane[H]) -> PublishRequest:
+        return PublishRequest(
+            producer=self.producer,
+            groups=lane.groups,
+            open_token=lane.open_token,
+            session=self._show_token(lane),
+        )
+
+    def _token_of(self, lane: Lane[H]) -> bytes:
+        return lane.token if lane.is_apart else self._common_token
+
+    def _show_token(self, lane: Lane[H]) -> bytes:
+        if lane.is_apart:
+            lane.token_stream = self.stream
+        else:
+            self._is_token_known = True
+        return self._token_of(lane)
+
+    def _is_shown(self, lane: Lane[H]) -> bool:
+        return lane.token_stream == self.stream if lane.is_apart else self._is_token_known
+
+    def _next_batch(self, room: int) -> list[Item[H]]:
+        """From the front of the queue: messages to the same set that follow on each other."""
+        head = self.queue[0]
+        lane = head.lane
+        if not lane.is_open:
+            return []
+        if head.after and self._token_of(lane) and not self._is_shown(lane):
+            # A request shows one token, and this message has to come behind ours too: an opening shows it first.
+            self._open(lane)
+            return []
+        batch = [head]
+        size, limit = head.size, 1 if head.alone else min(room, REQUEST_MESSAGES_MAX)
+        for item in islice(self.queue, 1, None):
+            size += item.size
+            if len(batch) >= limit or size > REQUEST_BYTES_MAX or not self._follows(batch[-1], item):
+                break
+            batch.append(item)
+        for _ in batch:
+            self.queue.popleft()
+        return batch
+
+    def _follows(self, last: Item[H], item: Item[H]) -> bool:
+        return (
+            item.lane is last.lane
+            and item.batch == last.batch
+            and item.sequence == (last.sequence + 1 if last.sequence else 0)
+            and item.unordered == last.unordered
+            and item.after == last.after
+            and not item.alone
+        )
+
+    def _request(self, items: list[Item[H]]) -> PublishRequest:
+        head = items[0]
+        lane = head.lane
+        for item in items:
+            if not item.sequence:
+                lane.number(item)
+            # What is repeated in part keeps its batch, so that the rest is not taken for new.
+            item.batch = item.batch or head.sequence
+            item.stream = self.stream
+            item.doubts += 1
+            self.sent[item.ticket] = item
+        return PublishRequest(
+            producer=self.producer,
+            epoch=lane.epoch,
+            groups=lane.groups,
+            first_sequence=head.sequence,
+            messages=[item.message for item in items],
+            unordered=head.unordered,
+            session=head.after or self._show_token(lane),
+        )
+
+    # ------------------------------------------------------------------------------------------ replies
+
+    def _belong_to(self, owner: bytes) -> None:
+        """Message ids show producers as deliveries do: with what gateways know of our certificate."""
+        self.owner = owner
+        for groups, lane in self.lanes.items():
+            lane.prefix = id_prefix(owner + self.producer, groups)
+
+    def received(self, stream: int, response: PublishStreamResponse, now: float, chance: float) -> None:
+        if stream != self.stream:
+            return
+        if response.owner != self.owner and not response.replies:
+            self._belong_to(response.owner)
+        self.is_ready = True
+        self._heard_at = now
+        if response.credits:
+            self.credits = response.credits
+        for reply in response.replies:
+            if reply.credits:
+                self.credits = reply.credits
+            lane = self.lanes.get(tuple(sorted(reply.groups)))
+            if lane is None or reply.producer != self.producer or self.fenced is not None:
+                continue
+            if reply.session:
+                self._see(lane, reply.session)
+            if reply.open_token:
+                self._on_opening_reply(lane, reply, now, chance)
+            elif reply.status == PUBLISH_STATUS_OK:
+                self._on_receipt(lane, reply)
+            else:
+                self._on_refusal(lane, reply, now, chance)
+        if not self.pending and not self.opening:
+            # A gateway may forget a producer that it owes nothing.
+            self._is_token_known = False
+
+    def _see(self, lane: Lane[H], token: bytes) -> None:
+        """The gateway that signed it knows it. Each covers all that the gateway knew of us before."""
+        self.token = lane.token = token
+        lane.token_stream = self.stream
+        if not lane.is_apart:
+            self._common_token = token
+            self._is_token_ours = self._is_token_known = True
+
+    def _is_of_another_domain(self, lane: Lane[H], error: OrdercastError) -> bool:
+        """The token was ours, so it was not forged. From now on the set shows only its own."""
+        is_so = TOKEN_REFUSED in error.message and self._is_token_ours and not lane.is_apart
+        lane.is_apart = lane.is_apart or is_so
+        return is_so
+
+    def _on_refusal(self, lane: Lane[H], reply: PublishReply, now: float, chance: float) -> None:
+        """It is about the copy on this stream, and settles it.
+
+        Nothing else has that number by now: numbers are given anew only when the copy was answered, or by an
+        opening, which is answered behind it.
+        """
+        covered = lane.covered(reply.first_sequence, reply.count)
+        items = [item for item in covered if item.stream == self.stream]
+        for item in items:
+            item.doubts -= 1
+            item.stream = 0
+        if not items:
+            return
+        error = of_status(reply.status, reply.detail)
+        if reply.status in (PUBLISH_STATUS_INVALID_ARGUMENT, PUBLISH_STATUS_NOT_FOUND):
+            self._on_wrong(lane, items, error)
+        elif reply.status == PUBLISH_STATUS_FENCED:
+            self._on_other_epoch(lane, items, reply.epoch)
+        elif reply.status == PUBLISH_STATUS_SEQUENCE_GAP and reply.session:
+            # Found at delivery, which signs a token: a hole that we left, or the groups forgot us.
+            self._reopen(lane, items)
+        else:
+            self._on_busy(reply, error, now, chance)
+            # What is behind another refusal has that one's reason.
+            for item in items:
+                item.refusal = self.trouble
+
+    def _on_receipt(self, lane: Lane[H], reply: PublishReply) -> None:
+        self._failures = 0
+        self._patience_s = PATIENCE_S
+        items = lane.covered(reply.first_sequence, reply.count)
+        # Rarely: refused on this stream, when an earlier copy's receipt was already under way.
+        queued = {item.ticket for item in items if item.ticket not in self.sent}
+        if queued:
+            self.queue = deque(item for item in self.queue if item.ticket not in queued)
+        for item in items:
+            index = item.sequence - reply.first_sequence
+            lane.last_receipt = max(lane.last_receipt, item.sequence)
+            offsets = {o.group: o.first_offset + index for o in reply.offsets} if reply.order_key else {}
+            message_id = f"{lane.prefix}-{item.sequence}"
+            self._remove(item)
+            self._settle(item, Receipt(message_id, reply.order_key, offsets, reply.duplicate))
+
+    def _on_busy(self, reply: PublishReply, error: OrdercastError, now: float, chance: float) -> None:
+        """Nothing was stored. What is accepted is still answered on this stream until it is time to repeat."""
+        if self.retry_at is None:
+            self.trouble = error
+            if reply.status != PUBLISH_STATUS_RESOURCE_EXHAUSTED:
+                self.gateway += 1  # another one may reach the group
+            self._wait(now, chance)
+
+    def _on_wrong(self, lane: Lane[H], items: list[Item[H]], error: OrdercastError) -> None:
+        first = items[0].sequence
+        if not items[0].after and self._is_of_another_domain(lane, error):
+            self._unsend(items)
+            self._mend(lane, first)
+            return
+        if len(items) > 1 and error.code == "INVALID_ARGUMENT":
+            # One of them is wrong, and the others need not fail with it.
+            for item in items:
+                item.alone = True
+            self._unsend(items)
+            self._mend(lane, first)
+            return
+        in_doubt = any(item.doubts for item in items)
+        for item in items:
+            self._remove(item)
+            self._settle(item, _unknown(error.message) if item.doubts else error)
+        self._mend(lane, first, in_doubt=in_doubt)
+
+    def _on_other_epoch(self, lane: Lane[H], items: list[Item[H]], epoch: int) -> None:
+        if not lane.is_open:
+            self._unsend(items)  # the answer to the opening decides
+        elif epoch > lane.epoch:
+            self._fence()
+        else:
+            self._reopen(lane, items)
+
+    def _fence(self) -> None:
+        name = self.producer.decode(errors="replace")
+        self.fenced = Fenced(f"another client opened the producer {name!r} later")
+        self.opening.clear()
+        items = [*self.sent.values(), *self.queue]
+        self.sent.clear()
+        self.queue.clear()
+        for item in items:
+            self._remove(item)
+            self._settle(item, self.fenced)
+
+    # ----------------------------------------------------------------------------------- holes, openings
+
+    def _unsend(self, items: list[Item[H]]) -> None:
+        """Refused: the gateway owes nothing for them any more. They wait until their set is mended."""
+        self._queue_again([item for item in items if self.sent.pop(item.ticket, None) is not None])
+
+    def _reopen(self, lane: Lane[H], items: list[Item[H]]) -> None:
+        self._unsend(items)
+        self._open(lane)
+
+    def _mend(self, lane: Lane[H], first: int, *, in_doubt: bool = False) -> None:
+        """The sequence `first` is not stored, and what has higher ones must not wait for it."""
+        if not lane.is_open:
+            return  # the answer to the opening tells where to go on
+        if in_doubt or not lane.is_certain_from(first):
+            self._open(lane)
+            return
+        self._unsend(lane.covered(first, lane.next_sequence - first))
+        lane.unnumber(first)
+
+    def _on_opening_reply(self, lane: Lane[H], reply: PublishReply, now: float, chance: float) -> None:
+        if reply.open_token != lane.open_token:
+            return  # answered before, through another gateway
+        if reply.status == PUBLISH_STATUS_OK:
+            self._failures = 0
+            self._patience_s = PATIENCE_S
+            self._go_on(lane, reply.epoch, reply.last_sequence)
+            return
+        error = of_status(reply.status, reply.detail)
+        if self._is_of_another_domain(lane, error):
+            lane.open_stream = 0
+        elif reply.status in (PUBLISH_STATUS_INVALID_ARGUMENT, PUBLISH_STATUS_NOT_FOUND):
+            self._on_cannot_open(lane, error)
+        elif reply.status == PUBLISH_STATUS_FENCED:
+            self._fence()
+        else:
+            self._on_busy(reply, error, now, chance)
+
+    def _go_on(self, lane: Lane[H], epoch: int, last_sequence: int) -> None:
+        """Up to `last_sequence` all is stored: repeating it yields its receipt. Beyond, nothing ever will be."""
+        is_forgotten = lane.is_forgotten(epoch, last_sequence)
+        if lane.is_known and not is_forgotten and not lane.is_ours(epoch, last_sequence):
+            self._fence()
+            return
+        numbered = list(lane.items.values())
+        self._unsend(numbered)
+        self.opening.pop(lane.groups, None)
+        lane.is_open = lane.is_known = True
+        lane.open_token = b""
+        lane.epoch = epoch
+        if is_forgotten:
+            lane.last_receipt = 0
+            doubtful = {item.ticket: item for item in numbered if item.doubts}
+            self.queue = deque(item for item in self.queue if item.ticket not in doubtful)
+            for item in doubtful.values():
+                self._remove(item)
+                self._settle(item, _unknown("the groups no longer know whether they have it"))
+        lane.unnumber(last_sequence + 1)
+
+    def _on_cannot_open(self, lane: Lane[H], error: OrdercastError) -> None:
+        """The next publish tries again, with the same token: this one was not used."""
+        self.opening.pop(lane.groups, None)
+        lane.open_stream = 0
+        items = [item for item in (*self.sent.values(), *self.queue) if item.lane is lane]
+        self.queue = deque(item for item in self.queue if item.lane is not lane)
+        for item in items:
+            self._remove(item)
+            self._settle(item, _unknown(error.message) if item.doubts else error)
+
+    # --------------------------------------------------------------------------------------------- time
+
+    def wake_at(self) -> float | None:
+        """When `tick` has something to do, if nothing happens before."""
+        times = [self._deadline_next] if self._deadline_next < inf else []
+        if self.retry_at is not None:
+            if self.stream or self.queue or self.opening:
+                times.append(self.retry_at)
+        elif self.stream and not self.is_ready:
+            times.append(self._dialed_at + CONNECT_S)
+        elif self.stream and self._outstanding:
+            times.append(self._heard_at + self._patience_s)
+        return min(times, default=None)
+
+    def tick(self, now: float, chance: float) -> None:
+        if now >= self._deadline_next:
+            self._expire(now)
+        if not self.stream:
+            return
+        if self.retry_at is not None:
+            if now >= self.retry_at:
+                self._drop()
+        elif not self.is_ready:
+            if now >= self._dialed_at + CONNECT_S:
+                self.lost(self.stream, Unavailable("the gateway does not answer"), now, chance)
+        elif self._outstanding and now >= self._heard_at + self._patience_s:
+            self._patience_s = min(self._patience_s * 2, PATIENCE_S_MAX)
+            self.lost(self.stream, Unavailable("the gateway fell silent"), now, chance)
+
+    def _expire(self, now: float) -> None:
+        """What may be stored is repeated until that is known, for a gap would refuse all that follows."""
+        reason = f": {self.trouble.message}" if self.trouble else ""
+        late = DeadlineExceeded(f"could not be sent within the timeout{reason}")
+        overdue: list[tuple[Item[H], OrdercastError]] = []
+        self._deadline_next = inf
+        for item in (*self.sent.values(), *self.queue):
+            if item.handle is None:
+                continue
+            if item.deadline > now:
+                self._deadline_next = min(self._deadline_next, item.deadline)
+            elif item.doubts:
+                self._settle(item, _unknown("no receipt within the timeout"))
+                item.handle = None
+            else:
+                overdue.append((item, item.refusal or late))
+        self._give_up(overdue)
+
+    def _give_up(self, outcomes: list[tuple[Item[H], OrdercastError]]) -> None:
+        """These are certainly not stored. Those behind them close up."""
+        gone = {item.ticket for item, _ in outcomes}
+        self.queue = deque(item for item in self.queue if item.ticket not in gone)
+        holes: dict[Groups, int] = {}
+        for item, error in outcomes:
+            if item.sequence:
+                groups = item.lane.groups
+                holes[groups] = min(item.sequence, holes.get(groups, item.sequence))
+            self._remove(item)
+            self._settle(item, error)
+        for groups, first in holes.items():
+            self._mend(self.lanes[groups], first)
+        # Nobody waits for these any more. The next publish goes on with the opening, under the same token.
+        self.opening = {groups: lane for groups, lane in self.opening.items() if lane.pending}
+
+    def close(self) -> None:
+        """Nothing is repeated from here on."""
+        items = [*self.sent.values(), *self.queue]
+        self.sent.clear()
+        self.queue.clear()
+        self.opening.clear()
+        self.stream = 0
+        self.is_ready = False
+        for item in items:
+            self._remove(item)
+            closed = "the connection was closed"
+            self._settle(item, _unknown(closed) if item.doubts else Unavailable(closed))
+
+    # ----------------------------------------------------------------------------------------- outcomes
+
+    def take_settled(self) -> list[tuple[H, Receipt | OrdercastError]]:
+        """What became of messages since the last call."""
+        settled, self._settled = self._settled, []
+        return settled
+
+    def _settle(self, item: Item[H], outcome: Receipt | OrdercastError) -> None:
+        if item.handle is not None:
+            # Each caller raises an error of its own: a shared one would gather everybody's tracebacks.
+            own = outcome.copy() if isinstance(outcome, OrdercastError) else outcome
+            self._settled.append((item.handle, own))
+
+    def _remove(self, item: Item[H]) -> None:
+        """From everywhere but the queue, which is filtered once for many."""
+        self.sent.pop(item.ticket, None)
+        if item.sequence:
+            item.lane.items.pop(item.sequence, None)
+        item.lane.pending -= 1
+        self.bytes -= item.size
+
+
+def _unknown(why: str) -> OutcomeUnknown:
+    return OutcomeUnknown(f"the message may be stored, or still become so: {why}")

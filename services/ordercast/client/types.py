@@ -1,0 +1,172 @@
+"""What users hold in their hands: receipts, deliveries, TLS settings; and the checks of what they pass in."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from ordercast.client.errors import InvalidArgument
+from ordercast.v1.common_pb2 import Message, MessageField
+from ordercast.v1.sequencer_pb2 import StartAt
+
+#: Names of destination groups, sorted.
+Groups = tuple[str, ...]
+
+GROUPS_MAX = 64
+#: Payload, headers and key together.
+MESSAGE_BYTES_MAX = 1 << 20
+PRODUCER_NAME_BYTES_MAX = 128
+
+#: Never the first byte of a text in UTF-8: an anonymous producer is not taken for a named one.
+ANONYMOUS = b"\xff"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The message is durable at a majority of every destination group, and its place in the order is fixed."""
+
+    message_id: str
+    #: Compares bytewise with those of other messages in the domain. Messages sent together share one.
+    order_key: bytes
+    #: By group. Empty for a repetition so late that its place is no longer known.
+    offsets: dict[str, int]
+    #: The message was there already: this is the receipt of the first time.
+    duplicate: bool
+
+
+@dataclass(slots=True)
+class Delivery:
+    """One message as a group's log has it."""
+
+    group: str
+    offset: int
+    order_key: bytes
+    payload: bytes
+    key: bytes
+    headers: dict[str, bytes]
+    producer: bytes
+    sequence: int
+    #: The message id without the sequence: the same for many deliveries, so it is made once.
+    id_prefix: str = field(repr=False)
+    #: The subscription that acknowledges it.
+    _source: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def message_id(self) -> str:
+        """The same that the publisher's receipt shows."""
+        return f"{self.id_prefix}-{self.sequence}"
+
+
+@dataclass(frozen=True, slots=True)
+class TLS:
+    """How to recognise gateways, and to be recognised. The files are read anew at each connection."""
+
+    #: Certificates of the authorities that sign gateways' certificates.
+    ca: Path
+    #: Our own certificate and its key, where gateways ask for one.
+    cert: Path | None = None
+    key: Path | None = None
+    #: The name in the gateway's certificate, if it is not the host that is dialled.
+    server_name: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.cert is None) != (self.key is None):
+            raise InvalidArgument("a client certificate needs its key, and a key its certificate")
+
+
+# ------------------------------------------------------------------------------------------------ message ids
+
+
+def id_prefix(producer: bytes, groups: Iterable[str]) -> str:
+    """What the ids of a producer's messages to one set of groups begin with.
+
+    >>> id_prefix(b"billing", ["b", "a"]) == id_prefix(b"billing", ["a", "b"])
+    True
+    >>> id_prefix(b"billing", ["a"]).startswith("billing-")
+    True
+    """
+    digest = blake2b("\0".join(sorted(groups)).encode(), digest_size=4).hexdigest()
+    return f"{producer_text(producer)}-{digest}"
+
+
+def message_id(producer: bytes, groups: Iterable[str], sequence: int) -> str:
+    return f"{id_prefix(producer, groups)}-{sequence}"
+
+
+def producer_text(producer: bytes) -> str:
+    """The name of a named producer, and hexadecimal digits for any other."""
+    try:
+        text = producer.decode()
+    except UnicodeDecodeError:
+        return producer.hex()
+    return text if text.isprintable() else producer.hex()
+
+
+# ----------------------------------------------------------------------------------------- what users pass in
+
+
+def checked_groups(to: str | Iterable[str]) -> Groups:
+    """A single group may be given as its name."""
+    groups = (to,) if isinstance(to, str) else tuple(to)
+    if not groups:
+        raise InvalidArgument("a message needs at least one destination group")
+    if len(groups) > GROUPS_MAX:
+        raise InvalidArgument(f"{len(groups)} destination groups; at most {GROUPS_MAX}")
+    for group in groups:
+        if not isinstance(group, str) or not group:
+            raise InvalidArgument(f"a group is named by a text that is not empty, not by {group!r}")
+    if len(dict.fromkeys(groups)) < len(groups):
+        raise InvalidArgument("a destination group is named twice")
+    return tuple(sorted(groups))
+
+
+def checked_message(
+    payload: bytes, key: bytes | str = b"", headers: Mapping[str, bytes | str] | None = None
+) -> Message:
+    if not isinstance(payload, bytes | bytearray | memoryview):
+        raise InvalidArgument(f"a payload is bytes, not {type(payload).__name__}")
+    message = Message(payload=bytes(payload), key=_as_bytes(key, "a key"))
+    for name, value in (headers or {}).items():
+        if not isinstance(name, str):
+            raise InvalidArgument(f"a header is named by a text, not by {name!r}")
+        message.headers.append(MessageField(name=name, value=_as_bytes(value, f"the header {name!r}")))
+    if message.ByteSize() > MESSAGE_BYTES_MAX:
+        raise InvalidArgument(f"a message of {message.ByteSize()} bytes; at most {MESSAGE_BYTES_MAX}")
+    return message
+
+
+def _as_bytes(value: bytes | str, what: str) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    if not isinstance(value, bytes):
+        raise InvalidArgument(f"{what} is bytes or a text, not {type(value).__name__}")
+    return value
+
+
+def checked_producer(name: str) -> bytes:
+    """The id of a named producer: its name."""
+    encoded = name.encode()
+    if not name or not name.isprintable() or len(encoded) > PRODUCER_NAME_BYTES_MAX:
+        raise InvalidArgument(f"a producer's name is printable, of 1 to {PRODUCER_NAME_BYTES_MAX} bytes")
+    return encoded
+
+
+def checked_timeout(timeout: float) -> float:
+    if not timeout > 0:
+        raise InvalidArgument(f"a timeout is a positive number of seconds, not {timeout!r}")
+    return timeout
+
+
+def checked_start(start: str | int | None) -> StartAt | None:
+    """`"earliest"`, `"latest"`, an offset, or None for "where the cursor stands"."""
+    match start:
+        case None:
+            return None
+        case "earliest":
+            return StartAt(earliest=True)
+        case "latest":
+            return StartAt(latest=True)
+        case int() if not isinstance(start, bool) and 0 <= start < 1 << 64:
+            return StartAt(offset=start)
+    raise InvalidArgument(f"start is 'earliest', 'latest' or an offset, not {start!r}")

@@ -1,0 +1,1 @@
+"""The acceptors of the groups that are placed here."""

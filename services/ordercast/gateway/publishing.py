@@ -1,0 +1,186 @@
+"""Publish, as a stream and as a single call."""
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+
+from ordercast.gateway.freshness import Freshness
+from ordercast.gateway.intake import Intake, Turns, Wrong, owner_of, place_of
+from ordercast.runtime.node import Node
+from ordercast.runtime.status import Refused
+from ordercast.runtime.tls import client_identity
+from ordercast.v1.gateway_pb2 import (
+    PUBLISH_STATUS_FENCED,
+    PUBLISH_STATUS_INVALID_ARGUMENT,
+    PUBLISH_STATUS_NOT_FOUND,
+    PUBLISH_STATUS_OK,
+    PUBLISH_STATUS_RESOURCE_EXHAUSTED,
+    PUBLISH_STATUS_SEQUENCE_GAP,
+    PUBLISH_STATUS_UNAVAILABLE,
+    PublishReply,
+    PublishRequest,
+    PublishResponse,
+    PublishStatus,
+    PublishStreamRequest,
+    PublishStreamResponse,
+)
+
+#: A client that does not read its replies is not read from either.
+REPLIES_MAX = 8192
+RETRY_AFTER_S = 0.2
+LOOK_S = 0.02
+
+CODE_OF: dict[int, grpc.StatusCode] = {
+    PUBLISH_STATUS_INVALID_ARGUMENT: grpc.StatusCode.INVALID_ARGUMENT,
+    PUBLISH_STATUS_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    PUBLISH_STATUS_RESOURCE_EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    PUBLISH_STATUS_UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
+    PUBLISH_STATUS_SEQUENCE_GAP: grpc.StatusCode.FAILED_PRECONDITION,
+    PUBLISH_STATUS_FENCED: grpc.StatusCode.FAILED_PRECONDITION,
+}
+WAITING_HELPS = (PUBLISH_STATUS_RESOURCE_EXHAUSTED, PUBLISH_STATUS_UNAVAILABLE)
+
+
+class Replies:
+    """What the machine has for one client; whatever queued up while the last frame was written is the next."""
+
+    def __init__(self, intake: Intake, identity: str | None) -> None:
+        self.intake = intake
+        self.identity = identity
+        self.turns = Turns()
+        self.waiting: list[PublishReply] = []
+        #: Messages that the machine has and has not answered, and whether answers are on their way to the client.
+        self.unanswered = 0
+        self.is_writing = False
+        self.news = asyncio.Event()
+        self.room = asyncio.Event()
+        self.room.set()
+
+    def __call__(self, reply: PublishReply) -> None:
+        """A machine's reply."""
+        self.unanswered -= max(reply.count, 1)
+        self.add(self.intake.to_client(reply, self.identity))
+
+    def add(self, reply: PublishReply) -> None:
+        self.waiting.append(reply)
+        self.is_writing = True
+        self.news.set()
+        if len(self.waiting) >= REPLIES_MAX:
+            self.room.clear()
+
+    async def take(self) -> list[PublishReply]:
+        await self.news.wait()
+        self.news.clear()
+        taken, self.waiting = self.waiting, []
+        self.room.set()
+        return taken
+
+
+class Publishing:
+    def __init__(self, node: Node, intake: Intake, freshness: Freshness) -> None:
+        self.node = node
+        self.intake = intake
+        self.freshness = freshness
+        #: Streams and single calls together.
+        self.clients = 0
+        self._numbers = itertools.count(1)
+
+    @contextlib.contextmanager
+    def _connected(self, context: Any) -> Iterator[tuple[str, Replies]]:
+        """With a name for the machine to answer to. Names of processes have no slash."""
+        settings = self.node.settings
+        if self.clients >= settings.limits.connections_max:
+            raise Refused(
+                grpc.StatusCode.RESOURCE_EXHAUSTED, "too many clients", "TOO_MANY_STREAMS", retry_after_s=1.0
+            )
+        identity = client_identity(context)
+        if identity is None and settings.tls.client_ca is not None:
+            # Its producers would be nobody's, and could be given the names of somebody's.
+            raise Refused(grpc.StatusCode.UNAUTHENTICATED, "the certificate names nobody", "NO_IDENTITY")
+        client = f"client/{next(self._numbers)}"
+        replies = Replies(self.intake, identity)
+        self.node.host.endpoints[client] = replies
+        self.clients += 1
+        try:
+            yield client, replies
+        finally:
+            self.clients -= 1
+            del self.node.host.endpoints[client]
+
+    def _submit(self, client: str, replies: Replies, request: PublishRequest) -> None:
+        place = place_of(request)
+        try:
+            replies.turns.check(request)
+            domain = self.intake.admit(request, replies.identity)
+        except Wrong as wrong:
+            replies.turns.refused(place, wrong.status)
+            replies.add(self.intake.refusal(request, wrong))
+            return
+        replies.turns.admitted(place)
+        replies.unanswered += max(len(request.messages), 1)
+        self.node.host.hand_in(domain, client, request)
+
+    async def stream(self, context: Any) -> None:
+        with self._connected(context) as (client, replies):
+            credits_ = self.node.settings.limits.producer_messages_max
+            await context.write(PublishStreamResponse(credits=credits_, owner=owner_of(replies.identity)))
+            tasks = [
+                asyncio.create_task(work)
+                for work in (self._read(client, replies, context), self._write(replies, context))
+            ]
+            try:
+                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _read(self, client: str, replies: Replies, context: Any) -> None:
+        while True:
+            await self.node.host.room.wait()
+            frame: PublishStreamRequest | Any = await context.read()
+            if frame is grpc.aio.EOF:
+                # Nothing more is asked, but what was asked is answered.
+                while replies.unanswered > 0 or replies.is_writing:
+                    await asyncio.sleep(LOOK_S)
+                return
+            for request in frame.requests:
+                await replies.room.wait()
+                await self.freshness.settle(request.groups)
+                self._submit(client, replies, request)
+
+    async def _write(self, replies: Replies, context: Any) -> None:
+        while True:
+            taken = await replies.take()
+            await context.write(PublishStreamResponse(replies=taken))
+            replies.is_writing = bool(replies.waiting)
+
+    async def call(self, request: PublishRequest, context: Any) -> PublishResponse:
+        """One request, and all its receipts. The caller's deadline ends the waiting, not the message."""
+        wanted = max(len(request.messages), 1)
+        response = PublishResponse()
+        with self._connected(context) as (client, replies):
+            await self.freshness.settle(request.groups)
+            self._submit(client, replies, request)
+            while wanted > 0:
+                for reply in await replies.take():
+                    if reply.status != PUBLISH_STATUS_OK:
+                        raise refused(reply.status, reply.detail)
+                    wanted -= max(reply.count, 1)
+                    response.replies.append(reply)
+        return response
+
+
+def refused(status: PublishStatus, detail: str) -> Refused:
+    return Refused(
+        CODE_OF[status],
+        detail or PublishStatus.Name(status),
+        PublishStatus.Name(status).removeprefix("PUBLISH_STATUS_"),
+        retry_after_s=RETRY_AFTER_S if status in WAITING_HELPS else None,
+    )

@@ -1,0 +1,246 @@
+"""Reading a group's log from whichever replica has it: no gap, no duplicate, when one of them goes."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import grpc
+import structlog
+
+from ordercast.core.quorums import majority
+from ordercast.runtime.local_log import out_of_range
+from ordercast.runtime.mesh import CHANNEL_OPTIONS
+from ordercast.runtime.node import Node
+from ordercast.runtime.results import refused_from
+from ordercast.runtime.status import Refused
+from ordercast.runtime.storage import LogBounds
+from ordercast.v1.membership_pb2 import Group
+from ordercast.v1.sequencer_pb2 import (
+    DescribeReplicaRequest,
+    DescribeReplicaResponse,
+    ReadGroupRequest,
+    ReadGroupResponse,
+    StartAt,
+)
+from ordercast.v1.sequencer_pb2_grpc import SequencerServiceStub
+
+log = structlog.get_logger("reading")
+
+DESCRIBE_S_MAX = 1.0
+RETRY_S = 0.2
+#: After so long without news others are asked whether they have any.
+STALLED_S = 2.0
+#: A replica that ends a reading with one of these may be replaced by another one.
+PASSING = (
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.OUT_OF_RANGE,
+    grpc.StatusCode.NOT_FOUND,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.CANCELLED,
+    grpc.StatusCode.DATA_LOSS,
+    grpc.StatusCode.INTERNAL,
+    grpc.StatusCode.UNKNOWN,
+)
+
+
+class Reading:
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        #: By process: its address, and a channel there.
+        self._channels: dict[str, tuple[str, Any]] = {}
+        #: By group: where its furthest replica was when somebody last asked, and when that was.
+        self._ends: dict[str, tuple[float, int]] = {}
+
+    async def stop(self) -> None:
+        for _, channel in self._channels.values():
+            await channel.close()
+
+    # ---------------------------------------------------------------------------------------- describing
+
+    async def describe(self, group: Group) -> dict[str, DescribeReplicaResponse | str]:
+        """By replica: its bounds, or why there are none."""
+        found = await asyncio.gather(*(self._describe(group.id, name) for name in group.replicas))
+        return dict(zip(group.replicas, found, strict=True))
+
+    async def _describe(self, group: str, name: str) -> DescribeReplicaResponse | str:
+        try:
+            if self._is_local(name):
+                return await self.node.logs.describe(group)
+            request = DescribeReplicaRequest(group=group)
+            answer: DescribeReplicaResponse = await SequencerServiceStub(self._channel(name)).DescribeReplica(
+                request, timeout=DESCRIBE_S_MAX
+            )
+            return answer
+        except grpc.aio.AioRpcError as error:
+            return f"{error.code().name}: {error.details()}"
+        except Refused as refused:
+            return str(refused)
+
+    async def _bounds(self, group: Group) -> list[DescribeReplicaResponse]:
+        """Of those replicas that answer."""
+        described = await self.describe(group)
+        return [found for found in described.values() if not isinstance(found, str)]
+
+    async def start_offset(self, group: Group, start: StartAt) -> int:
+        """One number for all replicas, some of which may be behind and some of which may keep less."""
+        bounds = await self._bounds(group)
+        if not bounds:
+            raise unanswered(group)
+        first = min(found.first_offset for found in bounds)
+        following = max(found.next_offset for found in bounds)
+        match start.WhichOneof("at"):
+            case "offset":
+                if not first <= start.offset <= following:
+                    # Who read it may have read it from the replica that does not answer now: the furthest one.
+                    needed = majority(len(group.replicas)) if start.offset < first else len(group.replicas)
+                    if len(bounds) < needed:
+                        raise unanswered(group)
+                    raise out_of_range(group.name, start.offset, LogBounds(0, 0, first, following, 0))
+                return start.offset
+            case "earliest":
+                return first
+            case "latest":
+                return following
+        raise Refused(grpc.StatusCode.INVALID_ARGUMENT, "where shall it start?", "NO_START")
+
+    # ------------------------------------------------------------------------------------------- reading
+
+    async def read(
+        self, group: Group, offset: int, *, stop_at_end: bool, replica: str
+    ) -> AsyncGenerator[ReadGroupResponse, None]:
+        """From the offset on, over as many replicas as it takes; one replica alone if it is named.
+
+        The end to stop at is that of the furthest replica: others come there.
+        """
+        end = None
+        if stop_at_end and not replica:
+            end = max((found.next_offset for found in await self._bounds(group)), default=offset)
+        turn = 0
+        while end is None or offset < end:
+            name = replica or self._choose(group, turn)
+            turn += 1
+            try:
+                reading = self._read_from(name, group, offset, is_only=bool(replica), stop_at_end=stop_at_end)
+                async with contextlib.aclosing(reading) as responses:
+                    async for response in responses:
+                        if response.entries:
+                            offset = max(offset, response.next_offset)
+                        yield response
+                        if end is not None and offset >= end:
+                            return
+                return
+            except Refused as refused:
+                if replica or refused.code not in PASSING:
+                    raise
+                log.info("reading elsewhere", group=group.id, replica=name, offset=offset, why=str(refused))
+                await self._check_still_there(group, offset, refused)
+            await asyncio.sleep(RETRY_S if turn % len(group.replicas) == 0 else 0)
+
+    async def _check_still_there(self, group: Group, offset: int, refused: Refused) -> None:
+        """Behind what every replica keeps, or gone for good: then trying elsewhere does not help."""
+        if group.id not in self.node.directory.groups:
+            raise Refused(grpc.StatusCode.NOT_FOUND, f"group {group.name!r} was deleted", "GROUP_DELETED")
+        if refused.code == grpc.StatusCode.OUT_OF_RANGE:
+            bounds = await self._bounds(group)
+            is_known = len(bounds) >= majority(len(group.replicas))
+            if is_known and all(offset < found.first_offset for found in bounds):
+                raise refused
+
+    async def _read_from(
+        self, name: str, group: Group, offset: int, *, is_only: bool, stop_at_end: bool
+    ) -> AsyncGenerator[ReadGroupResponse, None]:
+        """Gives up on a replica that has nothing new while another one has, unless this one is wanted."""
+        reading = self._open(name, group.id, StartAt(offset=offset), stop_at_end and is_only)
+        coming: asyncio.Future[ReadGroupResponse] | None = None
+        try:
+            while True:
+                coming = asyncio.ensure_future(anext(reading))
+                while not (await asyncio.wait((coming,), timeout=STALLED_S))[0]:
+                    self._check_reachable(name)
+                    if not is_only and await self._is_overtaken(group, offset):
+                        raise Refused(grpc.StatusCode.UNAVAILABLE, f"{name!r} is behind the others", "BEHIND")
+                self._check_reachable(name)
+                response = coming.result()
+                if response.entries:
+                    offset = max(offset, response.next_offset)
+                yield response
+        except StopAsyncIteration:
+            return
+        finally:
+            if coming is not None:
+                coming.cancel()
+                await asyncio.gather(coming, return_exceptions=True)
+            await reading.aclose()
+
+    async def _is_overtaken(self, group: Group, offset: int) -> bool:
+        """Asked once for all who read the group."""
+        now = self.node.clock.now()
+        asked, end = self._ends.get(group.id, (-STALLED_S, 0))
+        if now - asked >= STALLED_S:
+            groups = self.node.directory.groups
+            self._ends = {id_: seen for id_, seen in self._ends.items() if id_ in groups}
+            self._ends[group.id] = (now, end)
+            end = max((found.next_offset for found in await self._bounds(group)), default=0)
+            self._ends[group.id] = (now, end)
+        return end > offset
+
+    async def _open(
+        self, name: str, group: str, start: StartAt, stop_at_end: bool
+    ) -> AsyncGenerator[ReadGroupResponse, None]:
+        if self._is_local(name):
+            async with contextlib.aclosing(self.node.logs.read(group, start, stop_at_end)) as responses:
+                async for response in responses:
+                    yield response
+            return
+        # Held until the end: a channel that nobody holds any more is closed.
+        channel = self._channel(name)
+        request = ReadGroupRequest(group=group, start=start, stop_at_end=stop_at_end)
+        call: Any = SequencerServiceStub(channel).ReadGroup(request)
+        try:
+            async for response in call:
+                yield response
+        except grpc.aio.AioRpcError as error:
+            if error.code() == grpc.StatusCode.UNAVAILABLE:
+                self._forget(name, channel)
+            raise refused_from(error) from None
+        finally:
+            call.cancel()
+
+    def _choose(self, group: Group, turn: int) -> str:
+        """Our own copy if there is one, then those that are believed to be up."""
+        nodes = self.node.directory.nodes
+
+        def rank(name: str) -> tuple[bool, bool, str]:
+            node = nodes.get(name)
+            return (not self._is_local(name), node is None or node.suspected, name)
+
+        return sorted(group.replicas, key=rank)[turn % len(group.replicas)]
+
+    def _check_reachable(self, name: str) -> None:
+        if name not in self.node.directory.nodes or name in self.node.directory.cut_off:
+            raise Refused(grpc.StatusCode.UNAVAILABLE, f"{name!r} cannot be reached", "NO_REPLICA")
+
+    def _is_local(self, name: str) -> bool:
+        return name == self.node.name
+
+    # ------------------------------------------------------------------------------------------- channels
+
+    def _channel(self, name: str) -> Any:
+        self._check_reachable(name)
+        node = self.node.directory.nodes[name]
+        found = self._channels.get(name)
+        if found is None or found[0] != node.peer_address:
+            channel = self.node.credentials.dial(node.peer_address, name, CHANNEL_OPTIONS)
+            found = self._channels[name] = (node.peer_address, channel)
+        return found[1]
+
+    def _forget(self, name: str, channel: Any) -> None:
+        """The next call dials anew, with the certificate of that moment; those that are under way may end."""
+        if self._channels.get(name, ("", None))[1] is channel:
+            del self._channels[name]
+
+
+def unanswered(group: Group) -> Refused:
+    message = f"too few replicas of {group.name!r} answer"
+    return Refused(grpc.StatusCode.UNAVAILABLE, message, "NO_REPLICA", retry_after_s=1.0)

@@ -1,0 +1,60 @@
+"""GatewayService: what clients call. Each method says where the work is done."""
+
+# gRPC decides how these methods are called.
+# ruff: noqa: N802
+
+from typing import Any
+
+from ordercast.gateway.administration import Administration
+from ordercast.gateway.publishing import Publishing
+from ordercast.gateway.subscribing import Subscribing
+from ordercast.v1 import gateway_pb2 as api
+from ordercast.v1.gateway_pb2_grpc import GatewayServiceServicer
+
+
+class GatewayServer(GatewayServiceServicer):
+    def __init__(self, publishing: Publishing, subscribing: Subscribing, admin: Administration) -> None:
+        self.publishing = publishing
+        self.subscribing = subscribing
+        self.admin = admin
+
+    async def Publish(self, request: api.PublishRequest, context: Any) -> api.PublishResponse:
+        return await self.publishing.call(request, context)
+
+    async def PublishStream(self, _: Any, context: Any) -> None:
+        await self.publishing.stream(context)
+
+    async def Subscribe(self, _: Any, context: Any) -> None:
+        await self.subscribing.stream(context)
+
+    async def CreateDomain(self, request: api.CreateDomainRequest, context: Any) -> api.CreateDomainResponse:
+        return await self.admin.create_domain(request)
+
+    async def ListDomains(self, request: api.ListDomainsRequest, context: Any) -> api.ListDomainsResponse:
+        return self.admin.list_domains()
+
+    async def CreateGroup(self, request: api.CreateGroupRequest, context: Any) -> api.CreateGroupResponse:
+        return await self.admin.create_group(request)
+
+    async def ListGroups(self, request: api.ListGroupsRequest, context: Any) -> api.ListGroupsResponse:
+        return self.admin.list_groups(request)
+
+    async def DescribeGroup(self, request: api.DescribeGroupRequest, context: Any) -> api.DescribeGroupResponse:
+        return await self.admin.describe_group(request)
+
+    async def DeleteGroup(self, request: api.DeleteGroupRequest, context: Any) -> api.DeleteGroupResponse:
+        return await self.admin.delete_group(request)
+
+    async def ListCursors(self, request: api.ListCursorsRequest, context: Any) -> api.ListCursorsResponse:
+        return await self.admin.list_cursors(request)
+
+    async def SetCursor(self, request: api.SetCursorRequest, context: Any) -> api.SetCursorResponse:
+        return await self.admin.set_cursor(request)
+
+    async def DeleteCursor(self, request: api.DeleteCursorRequest, context: Any) -> api.DeleteCursorResponse:
+        return await self.admin.delete_cursor(request)
+
+    async def DescribeCluster(
+        self, request: api.DescribeClusterRequest, context: Any
+    ) -> api.DescribeClusterResponse:
+        return self.admin.describe_cluster()

@@ -1,0 +1,69 @@
+"""The gateway service: a machine for each domain, and the clients' side of it."""
+
+import asyncio
+from typing import ClassVar
+
+from ordercast.core.machine import Machine
+from ordercast.gateway.administration import Administration
+from ordercast.gateway.cursors import Cursors
+from ordercast.gateway.freshness import Freshness
+from ordercast.gateway.intake import Intake
+from ordercast.gateway.machine import Gateway
+from ordercast.gateway.publishing import Publishing
+from ordercast.gateway.reading import Reading
+from ordercast.gateway.server import GatewayServer
+from ordercast.gateway.settings import GatewaySettings
+from ordercast.gateway.subscribing import Subscribing
+from ordercast.runtime.node import Node
+from ordercast.v1.gateway_pb2 import DESCRIPTOR
+from ordercast.v1.gateway_pb2_grpc import add_GatewayServiceServicer_to_server
+from ordercast.v1.membership_pb2 import Domain
+
+LOOK_S = 0.02
+
+
+class GatewayProcess:
+    name: ClassVar[str] = "gateway"
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.intake = Intake(node)
+        self.reading = Reading(node)
+        cursors = Cursors(node)
+        freshness = Freshness(node)
+        self.subscribing = Subscribing(node, self.reading, cursors, freshness)
+        self.publishing = Publishing(node, self.intake, freshness)
+        self.admin = Administration(node, self.reading, cursors, self.subscribing)
+        limits = node.settings.limits
+        self.settings = GatewaySettings(
+            producer_messages_max=limits.producer_messages_max,
+            envelopes_open_max=limits.envelopes_open_max,
+            envelope_messages_max=limits.envelope_messages_max,
+            envelope_bytes_max=limits.envelope_bytes_max,
+            payload_bytes_max=limits.payload_bytes_max,
+            waiting_bytes_max=limits.waiting_bytes_max,
+            groups_max=limits.groups_max,
+        )
+        self._machines: list[Gateway] = []
+
+    def machines(self, domain: Domain) -> dict[str, Machine]:
+        machine = Gateway(self.node.name, self.settings)
+        self._machines.append(machine)
+        return {"gateway": machine}
+
+    def changed(self) -> None:
+        pass
+
+    async def start(self) -> None:
+        servicer = GatewayServer(self.publishing, self.subscribing, self.admin)
+        service = DESCRIPTOR.services_by_name["GatewayService"]
+        self.node.client_server.add(service, add_GatewayServiceServicer_to_server, servicer)
+
+    async def drain(self) -> None:
+        """Clients are sent elsewhere, and what they gave us is answered."""
+        self.intake.is_draining = True
+        while any(size["waiting"] or size["unanswered"] for size in (m.buffers() for m in self._machines)):
+            await asyncio.sleep(LOOK_S)
+
+    async def stop(self) -> None:
+        await self.reading.stop()

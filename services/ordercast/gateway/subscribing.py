@@ -1,0 +1,178 @@
+"""Subscribe: one group's log from some place on, and acknowledgements that move a cursor."""
+
+import asyncio
+import contextlib
+from typing import Any
+
+import grpc
+
+from ordercast.gateway.cursors import Cursors, check_cursor_name
+from ordercast.gateway.freshness import Freshness
+from ordercast.gateway.reading import Reading
+from ordercast.runtime.node import Node
+from ordercast.runtime.status import Refused
+from ordercast.v1.gateway_pb2 import (
+    Acked,
+    Deliveries,
+    SubscribeRequest,
+    SubscribeResponse,
+    SubscribeStart,
+    SubscribeStarted,
+)
+from ordercast.v1.membership_pb2 import Group
+from ordercast.v1.sequencer_pb2 import StartAt
+
+#: Subscriptions are counted: one that never begins must not take another one's place.
+START_S_MAX = 10.0
+
+
+class Subscribing:
+    def __init__(self, node: Node, reading: Reading, cursors: Cursors, freshness: Freshness) -> None:
+        self.node = node
+        self.freshness = freshness
+        self.reading = reading
+        self.cursors = cursors
+        self.streams = 0
+
+    async def stream(self, context: Any) -> None:
+        if self.streams >= self.node.settings.limits.subscriptions_max:
+            raise Refused(
+                grpc.StatusCode.RESOURCE_EXHAUSTED, "too many subscriptions", "TOO_MANY_STREAMS", retry_after_s=1.0
+            )
+        self.streams += 1
+        try:
+            start = await self._first(context)
+            group = await self.group(start.group)
+            offset = await self._place(start, group)
+            await Subscription(self, start, group, offset, context).run()
+        finally:
+            self.streams -= 1
+
+    async def _first(self, context: Any) -> SubscribeStart:
+        try:
+            async with asyncio.timeout(START_S_MAX):
+                first: SubscribeRequest | Any = await context.read()
+        except TimeoutError:
+            message = f"no start within {START_S_MAX} seconds"
+            raise Refused(grpc.StatusCode.DEADLINE_EXCEEDED, message, "NO_START") from None
+        if first is grpc.aio.EOF or first.WhichOneof("step") != "start":
+            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, "a subscription begins with a start", "WRONG_ORDER")
+        start: SubscribeStart = first.start
+        return start
+
+    async def group(self, name: str) -> Group:
+        await self.freshness.settle([name])
+        group = self.node.directory.group_by_name.get(name)
+        if group is None:
+            raise Refused(grpc.StatusCode.NOT_FOUND, f"unknown group {name!r}", "UNKNOWN_GROUP")
+        return group
+
+    async def _place(self, start: SubscribeStart, group: Group) -> int:
+        """A cursor's place; or where the caller says, and then the cursor begins to exist there."""
+        if start.replica and start.replica not in group.replicas:
+            raise Refused(
+                grpc.StatusCode.INVALID_ARGUMENT,
+                f"{start.replica!r} has no replica of {group.name!r}: {', '.join(group.replicas)} have",
+                "NO_REPLICA",
+            )
+        if not start.cursor:
+            return await self.reading.start_offset(group, start.start)
+        check_cursor_name(start.cursor)
+        try:
+            offset = (await self.cursors.read(group.name, start.cursor))[0].offset
+        except Refused as refused:
+            if refused.code != grpc.StatusCode.NOT_FOUND or start.start.WhichOneof("at") is None:
+                raise
+            offset = await self.reading.start_offset(group, start.start)
+            await self.cursors.move(group.name, start.cursor, offset)
+            return offset
+        return await self.reading.start_offset(group, StartAt(offset=offset))
+
+
+class Subscription:
+    def __init__(
+        self, subscribing: Subscribing, start: SubscribeStart, group: Group, offset: int, context: Any
+    ) -> None:
+        self.subscribing = subscribing
+        self.start = start
+        self.group = group
+        self.offset = offset
+        self.context = context
+        #: The latest place that the client acknowledged, and the latest that it was told to be durable.
+        self._acked: int | None = None
+        self._confirmed: int | None = None
+        self._ack_news = asyncio.Event()
+        #: The client has sent its last acknowledgement.
+        self._is_read = False
+        #: Two tasks write: one stream takes one write at a time.
+        self._lock = asyncio.Lock()
+
+    async def run(self) -> None:
+        started = SubscribeStarted(offset=self.offset, group_id=self.group.id)
+        await self._write(SubscribeResponse(started=started))
+        delivering, *others = [
+            asyncio.create_task(work) for work in (self._deliver(), self._take_acks(), self._move_cursor())
+        ]
+        # With a cursor, what was acknowledged on the way to the log's end is still confirmed.
+        awaited = {delivering, *others} if self.start.cursor else {delivering}
+        try:
+            pending = {delivering, *others}
+            while awaited & pending:
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+        finally:
+            for task in (delivering, *others):
+                task.cancel()
+            await asyncio.gather(delivering, *others, return_exceptions=True)
+
+    async def _write(self, response: SubscribeResponse) -> None:
+        async with self._lock:
+            await self.context.write(response)
+
+    async def _deliver(self) -> None:
+        reading = self.subscribing.reading.read(
+            self.group, self.offset, stop_at_end=self.start.stop_at_end, replica=self.start.replica
+        )
+        async with contextlib.aclosing(reading) as responses:
+            async for response in responses:
+                if response.entries:
+                    # Before it is written: the acknowledgement may be here before the write returns.
+                    self.offset = max(self.offset, response.next_offset)
+                    await self._write(SubscribeResponse(deliveries=Deliveries(entries=response.entries)))
+
+    async def _take_acks(self) -> None:
+        try:
+            while True:
+                frame: SubscribeRequest | Any = await self.context.read()
+                if frame is grpc.aio.EOF:
+                    return
+                self._take(frame)
+        finally:
+            self._is_read = True
+            self._ack_news.set()
+
+    def _take(self, frame: SubscribeRequest) -> None:
+        if frame.WhichOneof("step") != "ack":
+            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, "after the start come acknowledgements", "WRONG_ORDER")
+        if not self.start.cursor:
+            raise Refused(grpc.StatusCode.FAILED_PRECONDITION, "a subscription without a cursor", "NO_CURSOR")
+        if frame.ack.offset > self.offset:
+            raise Refused(
+                grpc.StatusCode.INVALID_ARGUMENT,
+                f"offset {frame.ack.offset} was not delivered yet",
+                "ACK_BEYOND_DELIVERED",
+            )
+        self._acked = frame.ack.offset
+        self._ack_news.set()
+
+    async def _move_cursor(self) -> None:
+        """One move at a time; what is acknowledged meanwhile is one move again."""
+        while not (self._is_read and self._acked == self._confirmed):
+            await self._ack_news.wait()
+            self._ack_news.clear()
+            offset = self._acked
+            if offset is not None and offset != self._confirmed:
+                await self.subscribing.cursors.move(self.group.name, self.start.cursor, offset)
+                self._confirmed = offset
+                await self._write(SubscribeResponse(acked=Acked(offset=offset)))

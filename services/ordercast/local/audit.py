@@ -1,0 +1,200 @@
+"""What really happened on a cluster, judged by the simulator's checkers.
+
+Three witnesses are heard: what clients sent and had receipts for, what subscribers saw, and what every replica's
+log shows. Messages are told apart by their payloads, which are unique.
+"""
+
+from dataclasses import dataclass, field
+
+from ordercast.sim.checkers import ending, order
+from ordercast.sim.checkers.logs import LogChecker
+from ordercast.sim.checkers.violation import Violation
+from ordercast.sim.client import Board, MessageKey, Receipt, Sent
+from ordercast.v1.common_pb2 import Batch
+from ordercast.v1.sequencer_pb2 import LogEntry
+
+FINDINGS_MAX = 20
+
+
+@dataclass(slots=True)
+class SentMessage:
+    payload: bytes
+    #: Rising with each message that the same producer sent.
+    index: int
+    groups: tuple[str, ...]
+    unordered: bool = False
+    #: Payloads of messages that the sender had a receipt for.
+    after: tuple[bytes, ...] = ()
+
+
+@dataclass(slots=True)
+class Acknowledged:
+    order_key: bytes
+    offsets: dict[str, int]
+    duplicate: bool
+
+
+@dataclass(slots=True)
+class Evidence:
+    sent: dict[bytes, SentMessage] = field(default_factory=dict)
+    receipts: dict[bytes, Acknowledged] = field(default_factory=dict)
+    #: (subscriber, group) -> (offset, payload), in the order in which they came.
+    seen: dict[tuple[str, str], list[tuple[int, bytes]]] = field(default_factory=dict)
+    #: group -> replica -> entries.
+    logs: dict[str, dict[str, list[LogEntry]]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Verdict:
+    acknowledged: int = 0
+    lost: int = 0
+    duplicated: int = 0
+    order_violations: int = 0
+    findings: list[str] = field(default_factory=list)
+
+    @property
+    def is_clean(self) -> bool:
+        return not (self.lost or self.duplicated or self.order_violations)
+
+    def find(self, text: str) -> None:
+        if len(self.findings) < FINDINGS_MAX:
+            self.findings.append(text)
+
+
+#: Which count a checker's finding goes into; all others are about order.
+LOST = ("receipt", "durability", "termination")
+DUPLICATED = ("exactly-once",)
+
+
+def audit(evidence: Evidence) -> Verdict:
+    verdict = Verdict(acknowledged=len(evidence.receipts))
+    offsets = _offsets_by_payload(evidence, verdict)
+    _check_receipts(evidence, offsets, verdict)
+    _check_subscribers(evidence, verdict)
+    _check_with_simulator(evidence, verdict)
+    return verdict
+
+
+def messages_of(entry: LogEntry) -> list[tuple[int, bytes, MessageKey]]:
+    """(offset, payload, key) of what is new in an entry."""
+    header = entry.envelope.header
+    groups = tuple(destination.group for destination in header.destinations)
+    body = Batch.FromString(entry.envelope.body).messages
+    found = []
+    start = 0
+    for range_, outcome in zip(header.ranges, entry.outcomes, strict=True):
+        for span in outcome.spans:
+            if not span.duplicate:
+                for index in range(span.count):
+                    sequence = span.first_sequence + index
+                    payload = body[start + sequence - range_.first_sequence].payload
+                    found.append((span.first_offset + index, payload, (range_.producer, groups, sequence)))
+        start += range_.count
+    return found
+
+
+def _offsets_by_payload(evidence: Evidence, verdict: Verdict) -> dict[str, dict[bytes, int]]:
+    """group name -> payload -> offset, over all replicas; the same payload at two places is a duplicate."""
+    offsets: dict[str, dict[bytes, int]] = {}
+    for group, replicas in evidence.logs.items():
+        found = offsets.setdefault(name_of(group), {})
+        for replica, entries in replicas.items():
+            for entry in entries:
+                for offset, payload, _ in messages_of(entry):
+                    if found.setdefault(payload, offset) != offset:
+                        verdict.duplicated += 1
+                        verdict.find(
+                            f"{payload!r} is in {group} at {found[payload]} and, at {replica}, at {offset}"
+                        )
+    return offsets
+
+
+def _check_receipts(evidence: Evidence, offsets: dict[str, dict[bytes, int]], verdict: Verdict) -> None:
+    for payload, receipt in evidence.receipts.items():
+        for group in evidence.sent[payload].groups:
+            offset = offsets.get(group, {}).get(payload)
+            if offset is None:
+                verdict.lost += 1
+                verdict.find(f"{payload!r} has a receipt and is not in {group}")
+            elif receipt.offsets.get(group) != offset:
+                verdict.order_violations += 1
+                verdict.find(
+                    f"{payload!r} is in {group} at {offset}; its receipt says {receipt.offsets.get(group)}"
+                )
+
+
+def _check_subscribers(evidence: Evidence, verdict: Verdict) -> None:
+    """No gap, no duplicate, and what was seen is what the log shows."""
+    log: dict[str, dict[int, bytes]] = {}
+    for group, replicas in evidence.logs.items():
+        for entries in replicas.values():
+            for entry in entries:
+                for offset, payload, _ in messages_of(entry):
+                    log.setdefault(name_of(group), {}).setdefault(offset, payload)
+    for (subscriber, group), seen in evidence.seen.items():
+        expected = seen[0][0] if seen else 0
+        for offset, payload in seen:
+            if offset < expected:
+                verdict.duplicated += 1
+                verdict.find(f"{subscriber} sees {group}:{offset} again, behind {expected - 1}")
+            elif offset > expected:
+                verdict.lost += 1
+                verdict.find(f"{subscriber} misses {group}:{expected} to {offset - 1}")
+            expected = offset + 1
+            if log.get(group, {}).get(offset) != payload:
+                verdict.order_violations += 1
+                verdict.find(
+                    f"{subscriber} sees {payload!r} at {group}:{offset}, where the log has another message"
+                )
+
+
+def _check_with_simulator(evidence: Evidence, verdict: Verdict) -> None:
+    """Agreement, integrity, order over all groups, FIFO and causality, as every simulated run is checked."""
+    board, keys = _board(evidence)
+    logs = LogChecker(board, {group: tuple(replicas) for group, replicas in evidence.logs.items()})
+    board.receipts = [
+        Receipt(keys[payload], receipt.order_key, _by_id(evidence, receipt.offsets), receipt.duplicate)
+        for payload, receipt in evidence.receipts.items()
+        if payload in keys
+    ]
+    try:
+        for group, replicas in evidence.logs.items():
+            for replica, entries in sorted(replicas.items(), key=lambda item: -len(item[1])):
+                for position, entry in enumerate(entries):
+                    logs.on_commit(replica, group, position, entry)
+        ending.check_all_or_nothing(logs)
+        ending.check_receipts(logs, board)
+        order.check_fifo(logs.groups, board)
+        order.check_causality(logs.groups, board)
+        order.check_acyclic(logs.groups, board)
+    except Violation as violation:
+        if violation.property in LOST:
+            verdict.lost += 1
+        elif violation.property in DUPLICATED:
+            verdict.duplicated += 1
+        else:
+            verdict.order_violations += 1
+        verdict.find(str(violation))
+
+
+def _board(evidence: Evidence) -> tuple[Board, dict[bytes, MessageKey]]:
+    keys: dict[bytes, MessageKey] = {}
+    for replicas in evidence.logs.values():
+        for entries in replicas.values():
+            for entry in entries:
+                for _, payload, key in messages_of(entry):
+                    keys.setdefault(payload, key)
+    board = Board()
+    for payload, sent in evidence.sent.items():
+        if payload in keys:
+            after = [keys[seen] for seen in sent.after if seen in keys]
+            board.sent[keys[payload]] = Sent(sent.index, sent.unordered, payload, after)
+    return board, keys
+
+
+def _by_id(evidence: Evidence, offsets: dict[str, int]) -> dict[str, int]:
+    return {id_: offsets[name_of(id_)] for id_ in evidence.logs if name_of(id_) in offsets}
+
+
+def name_of(group_id: str) -> str:
+    return group_id.rpartition("#")[0] or group_id

@@ -1,0 +1,197 @@
+"""Random kills, pauses and partitions on a local cluster while clients publish and subscribe; then the audit."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from ordercast.local.audit import Verdict, audit
+from ordercast.local.cluster import LocalCluster
+from ordercast.local.load import Load, collect_logs, wait_for_equal_logs
+from ordercast.local.setup import create_groups
+from ordercast.v1.faults_pb2 import InjectRequest
+
+GROUPS = ("a", "b", "c")
+PRODUCERS = 3
+SETTLE_S_MAX = 60.0
+
+
+@dataclass(slots=True)
+class Action:
+    at_s: float
+    what: str
+    who: list[str]
+
+
+@dataclass(slots=True)
+class ChaosReport:
+    verdict: Verdict
+    sent: int
+    failed: dict[str, int]
+    unavailable_ms_max: int
+    actions: list[Action] = field(default_factory=list)
+
+    def document(self) -> dict[str, Any]:
+        verdict = self.verdict
+        return {
+            "actions": [asdict(action) for action in self.actions],
+            "sent": self.sent,
+            "acknowledged": verdict.acknowledged,
+            "lost": verdict.lost,
+            "duplicated": verdict.duplicated,
+            "order_violations": verdict.order_violations,
+            "unavailable_ms_max": self.unavailable_ms_max,
+            "failed": self.failed,
+            "findings": verdict.findings,
+        }
+
+
+class Chaos:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        seconds: float,
+        seed: int,
+        nodes: int = 3,
+        separate: bool = False,
+        mutant: str | None = None,
+        on_action: Callable[[Action], None] = lambda action: None,
+    ) -> None:
+        self.cluster = LocalCluster(
+            directory, nodes=nodes, separate=separate, fault_injection=True, mutant=mutant_module(mutant)
+        )
+        self.seconds = seconds
+        self.random = Random(seed)
+        self.mutant = mutant
+        self.on_action = on_action
+        self.actions: list[Action] = []
+        self.begun = 0.0
+        #: How to undo what was done, when its time comes.
+        self.undo: list[tuple[float, Callable[[], None]]] = []
+
+    def run(self) -> ChaosReport:
+        with self.cluster:
+            self.cluster.start()
+            self.cluster.wait_healthy()
+            create_groups(self.cluster.gateways, GROUPS)
+            if self.mutant == "answers-before-fsync":
+                self._lie()
+            return asyncio.run(self._run())
+
+    def _lie(self) -> None:
+        """A disk that says it has written what it only will write: what a power failure takes away."""
+        for name in self.cluster.members:
+            self.cluster.inject(name, InjectRequest(answer_before_sync_s=1.0))
+
+    # ------------------------------------------------------------------------------------------------ a run
+
+    async def _run(self) -> ChaosReport:
+        load = Load(self.cluster.gateways, GROUPS, self.random.getrandbits(32))
+        subscribers = [
+            asyncio.create_task(load.subscribe(f"subscriber-{number}", group))
+            for number in (1, 2)
+            for group in GROUPS
+        ]
+        producers = [
+            asyncio.create_task(load.produce(f"producer-{number}", pause_s=0.01)) for number in range(PRODUCERS)
+        ]
+        self.begun = time.monotonic()
+        await asyncio.to_thread(self._strike)
+        load.is_stopping = True
+        await asyncio.to_thread(self._end_faults)
+        await asyncio.wait(producers, timeout=SETTLE_S_MAX)
+        await load.caught_up(SETTLE_S_MAX)
+        await asyncio.to_thread(wait_for_equal_logs, self.cluster.gateways[0], SETTLE_S_MAX)
+        for task in (*producers, *subscribers):
+            task.cancel()
+        ended = await asyncio.gather(*producers, *subscribers, return_exceptions=True)
+        await asyncio.to_thread(collect_logs, self.cluster.gateways[0], load.evidence)
+        verdict = audit(load.evidence)
+        for outcome in ended:
+            if isinstance(outcome, Exception):
+                verdict.find(f"a client ended with {outcome!r}")
+        return ChaosReport(
+            verdict, len(load.evidence.sent), load.failed, round(load.outage_s_max * 1000), self.actions
+        )
+
+    def _strike(self) -> None:
+        while (now := time.monotonic()) < self.begun + self.seconds:
+            self._undo(now)
+            if not self.undo or self.random.random() < 0.15:
+                self._one_action()
+            time.sleep(self.random.uniform(0.2, 1.5))
+
+    def _undo(self, now: float) -> None:
+        due = [call for at, call in self.undo if at <= now]
+        self.undo = [(at, call) for at, call in self.undo if at > now]
+        for call in due:
+            call()
+
+    def _end_faults(self) -> None:
+        self._undo(float("inf"))
+        self.cluster.start([name for name, member in self.cluster.members.items() if not member.is_running])
+        self.cluster.wait_healthy()
+        if self.mutant is None:
+            self.cluster.heal()
+
+    def _note(self, what: str, who: list[str]) -> None:
+        action = Action(round(time.monotonic() - self.begun, 1), what, who)
+        self.actions.append(action)
+        self.on_action(action)
+
+    def _later(self, seconds: float, call: Callable[[], None]) -> None:
+        self.undo.append((time.monotonic() + seconds, call))
+
+    # --------------------------------------------------------------------------------------------- actions
+
+    def _one_action(self) -> None:
+        running = [m.name for m in self.cluster.running() if not m.is_paused]
+        if len(running) < len(self.cluster.members):
+            return  # One thing at a time, but for what was partitioned and is killed as well.
+        actions = [self._kill, self._kill, self._pause, self._partition, self._kill_all]
+        if self.mutant == "answers-before-fsync":
+            actions = [self._kill_all]
+        self.random.choice(actions)()
+
+    def _kill(self) -> None:
+        name = self.random.choice(sorted(self.cluster.members))
+        self._note("kill", [name])
+        self.cluster.kill(name)
+        self._later(self.random.uniform(0.0, 3.0), lambda: self._restart([name]))
+
+    def _kill_all(self) -> None:
+        names = sorted(self.cluster.members)
+        self._note("kill", names)
+        self.cluster.kill(*names)
+        self._later(0.2, lambda: self._restart(names))
+
+    def _restart(self, names: list[str]) -> None:
+        self.cluster.start([name for name in names if not self.cluster.members[name].is_running])
+        self.cluster.wait_healthy(names)
+        if self.mutant == "answers-before-fsync":
+            self._lie()
+
+    def _pause(self) -> None:
+        name = self.random.choice(sorted(self.cluster.members))
+        self._note("pause", [name])
+        self.cluster.pause(name)
+        self._later(self.random.uniform(1.0, 12.0), lambda: self.cluster.resume(name))
+
+    def _partition(self) -> None:
+        """A minority of the nodes on one side."""
+        numbers = sorted({name.rpartition("-")[2] for name in self.cluster.members})
+        lonely = self.random.sample(numbers, (len(numbers) - 1) // 2)
+        minority = [name for name in self.cluster.members if name.rpartition("-")[2] in lonely]
+        majority = [name for name in self.cluster.members if name not in minority]
+        self._note("partition", minority)
+        self.cluster.partition(minority, majority)
+        self._later(self.random.uniform(1.0, 8.0), self.cluster.heal)
+
+
+def mutant_module(mutant: str | None) -> str | None:
+    """What is broken in the processes themselves, as against what is injected from outside."""
+    return mutant if mutant == "forgetful-gateway" else None

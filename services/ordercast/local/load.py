@@ -1,0 +1,155 @@
+"""Producers and subscribers that remember everything: the witnesses of a run on a real cluster."""
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from random import Random
+
+import grpc
+
+import ordercast
+from ordercast.client import errors
+from ordercast.local.audit import Acknowledged, Evidence, SentMessage
+from ordercast.v1.gateway_pb2 import DescribeClusterRequest, DescribeGroupRequest, SubscribeRequest, SubscribeStart
+from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
+from ordercast.v1.sequencer_pb2 import LogEntry, StartAt
+
+PUBLISH_S_MAX = 120.0
+
+
+class Load:
+    """Publishes to random sets of groups and subscribes to all of them, through all gateways."""
+
+    def __init__(self, gateways: Sequence[str], groups: Sequence[str], seed: int = 1) -> None:
+        self.gateways = list(gateways)
+        self.groups = list(groups)
+        self.evidence = Evidence()
+        self.random = Random(seed)
+        self.is_stopping = False
+        #: When something was acknowledged, and how many messages wait, for the longest outage.
+        self.waiting = 0
+        self.last_receipt = time.monotonic()
+        self.outage_s_max = 0.0
+        #: Publishes that ended without a receipt, by kind of error.
+        self.failed: dict[str, int] = {}
+        self.on_receipt: Callable[[], None] = lambda: None
+
+    # ------------------------------------------------------------------------------------------- producing
+
+    async def produce(
+        self, name: str, *, count: int | None = None, in_flight: int = 16, pause_s: float = 0.0, size: int = 0
+    ) -> None:
+        """Until it is told to stop, or so many; then until everything is answered."""
+        random = Random(f"{self.random.random()}/{name}")
+        gateways = random.sample(self.gateways, len(self.gateways))
+        seen: deque[bytes] = deque(maxlen=4)
+        room = asyncio.Semaphore(in_flight)
+        pending: set[asyncio.Task[None]] = set()
+        async with ordercast.connect(*gateways) as connection:
+            index = 0
+            while not self.is_stopping and (count is None or index < count):
+                groups = tuple(sorted(random.sample(self.groups, random.randint(1, len(self.groups)))))
+                payload = f"{name}/{index}".encode().ljust(size, b".")
+                unordered = random.random() < 0.1
+                sent = SentMessage(payload, index, groups, unordered, tuple(seen))
+                self.evidence.sent[payload] = sent
+                await room.acquire()
+                if not self.waiting:
+                    self.last_receipt = time.monotonic()
+                self.waiting += 1
+                future = await connection.publish_soon(
+                    payload, to=list(groups), ordered=not unordered, timeout=PUBLISH_S_MAX
+                )
+                task = asyncio.ensure_future(self._receipt(future, sent, seen, room))
+                pending.add(task)
+                task.add_done_callback(pending.discard)
+                index += 1
+                if pause_s:
+                    await asyncio.sleep(random.expovariate(1 / pause_s))
+            if pending:
+                await asyncio.wait(pending)
+
+    async def _receipt(
+        self,
+        future: "asyncio.Future[ordercast.Receipt]",
+        sent: SentMessage,
+        seen: deque[bytes],
+        room: asyncio.Semaphore,
+    ) -> None:
+        try:
+            receipt = await future
+        except errors.OrdercastError as error:
+            self.failed[type(error).__name__] = self.failed.get(type(error).__name__, 0) + 1
+            return
+        finally:
+            self.waiting -= 1
+            room.release()
+        now = time.monotonic()
+        self.outage_s_max = max(self.outage_s_max, now - self.last_receipt)
+        self.last_receipt = now
+        seen.append(sent.payload)
+        self.evidence.receipts[sent.payload] = Acknowledged(
+            receipt.order_key, dict(receipt.offsets), receipt.duplicate
+        )
+        self.on_receipt()
+
+    # ----------------------------------------------------------------------------------------- subscribing
+
+    async def subscribe(self, name: str, group: str) -> None:
+        """From the beginning, until it is cancelled."""
+        seen = self.evidence.seen.setdefault((name, group), [])
+        gateways = self.random.sample(self.gateways, len(self.gateways))
+        async with (
+            ordercast.connect(*gateways) as connection,
+            connection.subscribe(group, start="earliest") as deliveries,
+        ):
+            async for delivery in deliveries:
+                seen.append((delivery.offset, delivery.payload))
+
+    async def caught_up(self, timeout_s: float) -> None:
+        """Until every subscriber has seen every acknowledged message of its group."""
+        wanted: dict[str, int] = {}
+        for receipt in self.evidence.receipts.values():
+            for group, offset in receipt.offsets.items():
+                wanted[group] = max(wanted.get(group, -1), offset)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while any(
+                    (seen[-1][0] if seen else -1) < wanted.get(group, -1)
+                    for (_, group), seen in self.evidence.seen.items()
+                ):
+                    await asyncio.sleep(0.05)
+
+
+def collect_logs(address: str, evidence: Evidence) -> None:
+    """Every replica's log of every group, as it is on its disk."""
+    with grpc.insecure_channel(address) as channel:
+        stub = GatewayServiceStub(channel)
+        cluster = stub.DescribeCluster(DescribeClusterRequest(), timeout=10, wait_for_ready=True)
+        for group in cluster.groups:
+            logs = evidence.logs.setdefault(group.id, {})
+            for replica in group.replicas:
+                start = SubscribeStart(
+                    group=group.name, replica=replica, stop_at_end=True, start=StartAt(earliest=True)
+                )
+                responses = stub.Subscribe(iter([SubscribeRequest(start=start)]), timeout=60)
+                logs[replica] = [LogEntry.FromString(e) for r in responses for e in r.deliveries.entries]
+
+
+def wait_for_equal_logs(address: str, timeout_s: float) -> None:
+    """Until all replicas of each group have the same length: replicas that were away need a moment."""
+    deadline = time.monotonic() + timeout_s
+    with grpc.insecure_channel(address) as channel:
+        stub = GatewayServiceStub(channel)
+        while time.monotonic() < deadline:
+            cluster = stub.DescribeCluster(DescribeClusterRequest(), timeout=10, wait_for_ready=True)
+            equal = True
+            for group in cluster.groups:
+                described = stub.DescribeGroup(DescribeGroupRequest(name=group.name), timeout=10)
+                ends = {r.log.position if not r.error else -1 for r in described.replicas}
+                equal = equal and len(ends) == 1 and -1 not in ends
+            if equal:
+                return
+            time.sleep(0.1)

@@ -1,0 +1,66 @@
+"""Processes that are broken on purpose, to see that the audit of a run notices.
+
+`python -m ordercast.local.mutants MUTANT SERVICE... SETTINGS` runs services as `ordercast.cli.services` does, with
+one thing wrong.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from ordercast.core.machine import Receive, Send
+from ordercast.gateway.machine import Gateway
+from ordercast.v1.common_pb2 import Envelope
+from ordercast.v1.sequencer_pb2 import Disseminate
+
+
+def forgetful_gateway() -> None:
+    """A gateway that does not pass on who sent what: a message that is repeated becomes another message.
+
+    Each range gets a producer of its own; the outcomes are shifted back, so that clients notice nothing.
+    """
+    anonymous: dict[bytes, Envelope] = {}
+    submit, resend, on_delivered = Gateway._submit, Gateway.resend, Gateway._on_delivered
+
+    def without_producers(envelope: Envelope) -> Envelope:
+        id_ = envelope.header.id
+        if id_ not in anonymous:
+            copy = anonymous[id_] = Envelope()
+            copy.CopyFrom(envelope)
+            for range_ in copy.header.ranges:
+                range_.producer, range_.epoch, range_.first_sequence = os.urandom(16), 0, 1
+        return anonymous[id_]
+
+    def forgetting_submit(self: Gateway, *args: Any) -> bool:
+        begin = len(self.out)
+        result = submit(self, *args)
+        for effect in self.out[begin:]:
+            if isinstance(effect, Send) and isinstance(effect.message, Disseminate):
+                effect.message = Disseminate(envelope=without_producers(effect.message.envelope))
+        return result
+
+    def forgetting_resend(self: Gateway, opened: Any) -> Disseminate:
+        return Disseminate(envelope=without_producers(resend(self, opened).envelope), again=True)
+
+    def shifting_delivered(self: Gateway, event: Receive) -> None:
+        opened = self.open.get(event.message.id)
+        if opened is not None:
+            for range_, outcome in zip(opened.envelope.header.ranges, event.message.outcomes, strict=False):
+                for span in outcome.spans:
+                    span.first_sequence += range_.first_sequence - 1
+        on_delivered(self, event)
+
+    Gateway._submit = forgetting_submit  # type: ignore[assignment, method-assign]
+    Gateway.resend = forgetting_resend  # type: ignore[assignment, method-assign]
+    Gateway._on_delivered = shifting_delivered  # type: ignore[assignment, method-assign]
+
+
+MUTANTS: dict[str, Callable[[], None]] = {"forgetful-gateway": forgetful_gateway}
+
+
+if __name__ == "__main__":
+    from ordercast.cli.services import run
+
+    MUTANTS[sys.argv[1]]()
+    run(sys.argv[2:])

@@ -1,0 +1,1 @@
+"""Who is where: the nodes, domains, groups and cursors of a cluster, agreed on through a replicated log."""

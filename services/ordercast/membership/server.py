@@ -1,0 +1,134 @@
+"""MembershipService: commands and heartbeats at the leader, and the state as it changes, at any member."""
+
+# gRPC decides how these methods are called.
+# ruff: noqa: N802
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+
+from ordercast.core.ids import pack_u64
+from ordercast.membership.machine import ROLE, Execute, HeartbeatReceived, Membership
+from ordercast.runtime.node import SYSTEM, Node
+from ordercast.runtime.status import Refused
+from ordercast.runtime.tls import peer_names
+from ordercast.v1.membership_pb2 import (
+    CommandResult,
+    ExecuteRequest,
+    ExecuteResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    NotLeader,
+    WatchRequest,
+    WatchResponse,
+)
+from ordercast.v1.membership_pb2_grpc import MembershipServiceServicer
+
+#: Only those who run the cluster call this; more at a time means that something is wrong.
+CALLS_MAX = 1024
+WATCHERS_MAX = 4096
+#: So long after the last change a member that knows no leader sends its watchers elsewhere.
+CUT_OFF_S = 2.0
+
+
+class MembershipServer(MembershipServiceServicer):
+    def __init__(self, node: Node, machine: Membership) -> None:
+        self.node = node
+        self.machine = machine
+        self._calls: dict[bytes, asyncio.Future[CommandResult]] = {}
+        self._number = 0
+        self._watchers = 0
+        self._change = asyncio.Event()
+        self._is_stopped = False
+
+    # --------------------------------------------------------------------------------------- from the machine
+
+    def executed(self, tag: bytes, result: CommandResult) -> None:
+        call = self._calls.get(tag)
+        if call is not None and not call.done():
+            call.set_result(result)
+
+    def not_leading(self, tag: bytes, leader: str | None) -> None:
+        call = self._calls.get(tag)
+        if call is not None and not call.done():
+            call.set_exception(not_leader(leader))
+
+    def changed(self) -> None:
+        change, self._change = self._change, asyncio.Event()
+        change.set()
+
+    def stop(self) -> None:
+        """Watchers go elsewhere."""
+        self._is_stopped = True
+        self.changed()
+
+    # ------------------------------------------------------------------------------------------- from peers
+
+    async def Execute(self, request: ExecuteRequest, context: Any) -> ExecuteResponse:
+        if len(self._calls) >= CALLS_MAX:
+            raise Refused(
+                grpc.StatusCode.RESOURCE_EXHAUSTED, "too many commands", "TOO_MANY_CALLS", retry_after_s=1
+            )
+        if request.command.WhichOneof("what") == "register":
+            check_name(context, request.command.register.name)
+        self._number += 1
+        tag = pack_u64(self._number)
+        call = self._calls[tag] = asyncio.get_running_loop().create_future()
+        try:
+            self.node.host.tell(SYSTEM, ROLE, Execute(*self.node.clock.read(), request.command, tag))
+            return ExecuteResponse(result=await call)
+        finally:
+            del self._calls[tag]
+
+    async def Heartbeat(self, request: HeartbeatRequest, context: Any) -> HeartbeatResponse:
+        check_name(context, request.name)
+        if self.machine.leader != self.node.name:
+            raise not_leader(self.machine.leader)
+        self.node.host.tell(SYSTEM, ROLE, HeartbeatReceived(*self.node.clock.read(), request))
+        return self.machine.heartbeat_answer(request)
+
+    async def Watch(self, request: WatchRequest, context: Any) -> AsyncIterator[WatchResponse]:
+        """Several changes in a row are one response: watchers want to know what is, not how it came about."""
+        if self._watchers >= WATCHERS_MAX:
+            raise Refused(
+                grpc.StatusCode.RESOURCE_EXHAUSTED, "too many watchers", "TOO_MANY_STREAMS", retry_after_s=1
+            )
+        self._watchers += 1
+        revision = request.revision
+        try:
+            while not self._is_stopped:
+                change = self._change
+                state = self.machine.state
+                if state.revision > revision and state.cluster_id:
+                    response = state.changes_since(revision)
+                    revision = response.revision
+                    yield response
+                elif not await happens(change, CUT_OFF_S) and self.machine.leader is None:
+                    # Cut off from the others, it would keep its watchers from all news.
+                    raise Refused(grpc.StatusCode.UNAVAILABLE, "there is no leader at present", "NO_LEADER")
+        finally:
+            self._watchers -= 1
+        raise Refused(grpc.StatusCode.UNAVAILABLE, "this node is about to stop", "STOPPING")
+
+
+async def happens(event: asyncio.Event, timeout_s: float) -> bool:
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await event.wait()
+    except TimeoutError:
+        return False
+
+
+def not_leader(leader: str | None) -> Refused:
+    message = f"the leader is {leader!r}" if leader else "there is no leader at present"
+    details = (NotLeader(leader=leader or ""),)
+    return Refused(grpc.StatusCode.FAILED_PRECONDITION, message, "NOT_LEADER", details=details)
+
+
+def check_name(context: Any, name: str) -> None:
+    """Who one is, the certificate says, where there is one."""
+    names = peer_names(context)
+    if names is not None and name not in names:
+        raise Refused(grpc.StatusCode.PERMISSION_DENIED, f"the certificate is not {name!r}'s", "WRONG_CERTIFICATE")

@@ -1,0 +1,116 @@
+"""The membership service: its own log among the configured members, and what others call.
+
+The log runs before there are incarnations, since it is what issues them. So its streams are a channel of their
+own, and its machines count the openings of the data directory instead. A member that comes back with an empty disk
+has forgotten its votes and must not vote: each member remembers, on disk, which disk it met under which name.
+"""
+
+import os
+from typing import ClassVar
+
+import structlog
+
+from ordercast.core.machine import ChannelReset, Effect, Machine
+from ordercast.membership.machine import LOG, ROLE, Executed, Membership, NotLeading, StateChanged
+from ordercast.membership.server import MembershipServer
+from ordercast.membership.settings import MembershipSettings
+from ordercast.protocols.paxos.log import LogReplica
+from ordercast.runtime.mesh import WIRE_VERSION, Events, Mesh, Unwelcome
+from ordercast.runtime.node import SYSTEM, Node
+from ordercast.v1.frame_pb2 import CHANNEL_MEMBERSHIP, Frame, Hello
+from ordercast.v1.membership_pb2 import DESCRIPTOR, Domain, FoundCluster
+from ordercast.v1.membership_pb2_grpc import add_MembershipServiceServicer_to_server
+
+log = structlog.get_logger("membership")
+
+#: More than there are members, so that no two of them ever have the same number.
+INCARNATION_STEP = 64
+
+
+class MembershipProcess:
+    name: ClassVar[str] = "membership"
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        members = tuple(sorted(node.settings.members))
+        self.incarnation = node.storage.boot * INCARNATION_STEP + members.index(node.name)
+        detection = node.settings.detection
+        settings = MembershipSettings(suspect_s=detection.suspect_s, end_after_s=detection.end_after_s)
+        founding = FoundCluster(cluster_id=os.urandom(16), key=os.urandom(32))
+        self.machine = Membership(node.name, founding, settings)
+        self.server = MembershipServer(node, self.machine)
+        node.host.add(SYSTEM, LOG, LogReplica(node.name, members, ROLE, settings.log))
+        node.host.add(SYSTEM, ROLE, self.machine, self._effect)
+        self.mesh = node.system_mesh = Mesh(
+            CHANNEL_MEMBERSHIP,
+            self._hello,
+            Events(self._opened, self._received, self._check, node.host.room.wait),
+            node.credentials,
+            node.settings.peer_queue_bytes_max,
+        )
+
+    def machines(self, domain: Domain) -> dict[str, Machine]:
+        return {}
+
+    def changed(self) -> None:
+        pass
+
+    async def start(self) -> None:
+        service = DESCRIPTOR.services_by_name["MembershipService"]
+        self.node.peer_server.add(service, add_MembershipServiceServicer_to_server, self.server)
+        self.node.host.start(SYSTEM, self.incarnation, [])
+        self.mesh.follow({name: a for name, a in self.node.settings.members.items() if name != self.node.name})
+
+    async def drain(self) -> None:
+        pass
+
+    async def stop(self) -> None:
+        self.server.stop()
+
+    # ------------------------------------------------------------------------------------------- machines
+
+    def _effect(self, effect: Effect) -> None:
+        match effect:
+            case Executed(tag=tag, result=result):
+                self.server.executed(tag, result)
+            case NotLeading(tag=tag, leader=leader):
+                self.server.not_leading(tag, leader)
+            case StateChanged():
+                self.server.changed()
+
+    # -------------------------------------------------------------------------------------------- streams
+
+    def _hello(self) -> Hello:
+        return Hello(
+            version=WIRE_VERSION,
+            channel=CHANNEL_MEMBERSHIP,
+            process=self.node.name,
+            incarnation=self.incarnation,
+            node_id=self.node.storage.node_id,
+            cluster_id=self.machine.state.cluster_id,
+        )
+
+    async def _check(self, hello: Hello) -> None:
+        if hello.process not in self.node.settings.members:
+            raise Unwelcome(f"{hello.process!r} is no membership node")
+        if not hello.node_id:
+            raise Unwelcome(f"{hello.process!r} does not say which disk it has")
+        mine = self.machine.state.cluster_id
+        if mine and hello.cluster_id and mine != hello.cluster_id:
+            raise Unwelcome("another cluster")
+        key = b"member/" + hello.process.encode()
+        known = self.node.storage.meta_get(key)
+        if known is None:
+            # Before anything of it counts.
+            self.node.storage.meta_put(key, hello.node_id)
+        elif known != hello.node_id:
+            log.error("a membership node came back without its disk", node=hello.process)
+            raise Unwelcome(f"{hello.process!r} has another disk than before: what it promised is forgotten")
+
+    def _opened(self, peer: str, incarnation: int) -> None:
+        self.node.host.tell_domain(SYSTEM, ChannelReset(*self.node.clock.read(), peer, incarnation))
+
+    def _received(self, peer: str, incarnation: int, frame: Frame) -> None:
+        for section in frame.sections:
+            if section.domain == SYSTEM:
+                self.node.host.receive(SYSTEM, peer, incarnation, section.packets)

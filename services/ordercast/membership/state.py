@@ -1,0 +1,462 @@
+"""What the log of a cluster comes to: nodes, domains, groups, cursors, and the answer to every command.
+
+The same slots give the same state on every member: commands read nothing but the state, and what is written out
+is sorted. A command that is refused changes nothing.
+"""
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from ordercast.core.errors import InvariantBroken
+from ordercast.membership import settings as limits
+from ordercast.membership.names import (
+    InvalidName,
+    check_address,
+    check_name,
+    check_zone,
+    checked_services,
+    quoted,
+)
+from ordercast.membership.placement import NotEnoughNodes, place
+from ordercast.protocols.catalogue import check_domain
+from ordercast.v1.membership_pb2 import (
+    GROUP_STATE_ACTIVE,
+    GROUP_STATE_DELETED,
+    GROUP_STATE_DELETING,
+    ClusterState,
+    Command,
+    CommandBatch,
+    CommandResult,
+    CreateDomain,
+    CreateGroup,
+    Cursor,
+    DeleteCursor,
+    DeleteGroup,
+    Domain,
+    EndIncarnation,
+    ExecutedCommand,
+    FoundCluster,
+    Group,
+    MarkNode,
+    MoveCursors,
+    Node,
+    ReadCursors,
+    Registered,
+    RegisterNode,
+    RemoveGroup,
+    RetireIncarnations,
+    WatchResponse,
+)
+
+
+class Code(IntEnum):
+    """Those of google.rpc.Code that a command is answered with."""
+
+    OK = 0
+    INVALID_ARGUMENT = 3
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    UNAVAILABLE = 14
+
+
+#: Executing these twice does no harm, and they are too many to remember.
+NOT_REMEMBERED = ("read_cursors", "move_cursors", "mark_node", "retire")
+
+
+class Refused(Exception):  # noqa: N818 (it names what happened)
+    def __init__(self, code: Code, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def shape_error(command: Command) -> str | None:
+    """What is wrong with a command before anything is known about the state, if anything is."""
+    if not 0 < len(command.request_id) <= limits.REQUEST_ID_BYTES_MAX:
+        return f"a request_id has 1 to {limits.REQUEST_ID_BYTES_MAX} bytes, not {len(command.request_id)}"
+    if command.WhichOneof("what") is None:
+        return "the command does not say what to do"
+    if command.ByteSize() > limits.COMMAND_BYTES_MAX:
+        return f"the command has {command.ByteSize()} bytes, more than {limits.COMMAND_BYTES_MAX}"
+    return None
+
+
+class State:
+    def __init__(self) -> None:
+        #: Empty until the cluster is founded.
+        self.cluster_id = b""
+        self.key = b""
+        #: How many slots are applied.
+        self.revision = 0
+        #: The revision at which watchers last had something to see.
+        self.changed = 0
+        self.incarnation_last = 0
+        self.group_last = 0
+        self.retired = 0
+        self.nodes: dict[str, Node] = {}
+        self.domains: dict[str, Domain] = {}
+        #: By name.
+        self.groups: dict[str, Group] = {}
+        #: (group name, cursor name) -> offset
+        self.cursors: dict[tuple[str, str], int] = {}
+        #: By request id, oldest first, and how many bytes they are.
+        self.executed: dict[bytes, CommandResult] = {}
+        self.executed_bytes = 0
+        #: Groups that are gone, by id, oldest first.
+        self.deleted: dict[str, Group] = {}
+        #: Whoever has an older revision cannot be told what changed.
+        self.changes_from = 0
+        self._handlers: dict[str, Callable[[Any, CommandResult], None]] = {
+            "found": self._found,
+            "register": self._register,
+            "create_domain": self._create_domain,
+            "create_group": self._create_group,
+            "delete_group": self._delete_group,
+            "remove_group": self._remove_group,
+            "mark_node": self._mark_node,
+            "end_incarnation": self._end_incarnation,
+            "retire": self._retire,
+            "move_cursors": self._move_cursors,
+            "delete_cursor": self._delete_cursor,
+            "read_cursors": self._read_cursors,
+        }
+
+    # ------------------------------------------------------------------------------------------ the log
+
+    def apply(self, slot: int, batch_bytes: bytes | None) -> list[tuple[Command, CommandResult]]:
+        """The next slot. None is a slot that a new leader had to fill with nothing."""
+        if slot != self.revision:
+            raise InvariantBroken(f"slot {slot} is applied to a state of {self.revision} slots")
+        try:
+            commands = CommandBatch.FromString(batch_bytes or b"").commands
+        except DecodeError as error:
+            raise InvariantBroken(f"slot {slot} of membership's log holds no commands: {error}") from error
+        self.revision = slot + 1
+        return [(command, self._execute(command)) for command in commands]
+
+    def _execute(self, command: Command) -> CommandResult:
+        remembered = self.executed.get(command.request_id)
+        if remembered is not None:
+            return remembered
+        kind = command.WhichOneof("what") or ""
+        result = CommandResult(revision=self.revision)
+        try:
+            self._handler_of(kind)(getattr(command, kind), result)
+        except Refused as refused:
+            result.code, result.message = refused.code, str(refused)
+        except InvalidName as error:
+            result.code, result.message = Code.INVALID_ARGUMENT, str(error)
+        # Whoever came before the cluster was founded may repeat the command afterwards, and then it counts.
+        if kind not in NOT_REMEMBERED and result.code != Code.UNAVAILABLE:
+            self._remember(command.request_id, result)
+        return result
+
+    def _handler_of(self, kind: str) -> Callable[[Any, CommandResult], None]:
+        if kind not in self._handlers:
+            raise Refused(Code.INVALID_ARGUMENT, "the command does not say what to do")
+        if not self.cluster_id and kind != "found":
+            raise Refused(Code.UNAVAILABLE, "the cluster is not founded yet: repeat the command")
+        return self._handlers[kind]
+
+    def _remember(self, request_id: bytes, result: CommandResult) -> None:
+        self.executed[request_id] = result
+        self.executed_bytes += _executed_size(request_id, result)
+        while len(self.executed) > limits.EXECUTED_COUNT_MAX or self.executed_bytes > limits.EXECUTED_BYTES_MAX:
+            oldest = next(iter(self.executed))
+            self.executed_bytes -= _executed_size(oldest, self.executed.pop(oldest))
+
+    # ------------------------------------------------------------------------------------------ snapshots
+
+    def to_bytes(self) -> bytes:
+        state = ClusterState(
+            cluster_id=self.cluster_id,
+            key=self.key,
+            revision=self.revision,
+            incarnation_last=self.incarnation_last,
+            group_last=self.group_last,
+            retired=self.retired,
+            nodes=[self.nodes[name] for name in sorted(self.nodes)],
+            domains=[self.domains[name] for name in sorted(self.domains)],
+            groups=[self.groups[name] for name in sorted(self.groups)],
+            cursors=self._cursors_of(sorted(self.cursors)),
+            executed=[ExecutedCommand(request_id=id_, result=result) for id_, result in self.executed.items()],
+            deleted=self.deleted.values(),
+            changes_since=self.changes_from,
+        )
+        return state.SerializeToString(deterministic=True)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "State":
+        try:
+            found = ClusterState.FromString(data)
+        except DecodeError as error:
+            raise InvariantBroken(f"a snapshot that is none: {error}") from error
+        state = cls()
+        state.cluster_id, state.key = found.cluster_id, found.key
+        state.revision, state.retired = found.revision, found.retired
+        state.incarnation_last, state.group_last = found.incarnation_last, found.group_last
+        state.nodes = {node.name: node for node in found.nodes}
+        state.domains = {domain.name: domain for domain in found.domains}
+        state.groups = {group.name: group for group in found.groups}
+        state.cursors = {(cursor.group, cursor.name): cursor.offset for cursor in found.cursors}
+        state.executed = {item.request_id: item.result for item in found.executed}
+        state.executed_bytes = sum(_executed_size(id_, result) for id_, result in state.executed.items())
+        state.deleted = {group.id: group for group in found.deleted}
+        state.changes_from = found.changes_since
+        stamped: list[Node | Domain | Group] = [*found.nodes, *found.domains, *found.groups, *found.deleted]
+        state.changed = max((item.revision for item in stamped), default=0)
+        return state
+
+    # ------------------------------------------------------------------------------------------ watching
+
+    def changes_since(self, revision: int) -> WatchResponse:
+        """What somebody who has this revision has to hear. One that is ahead of us hears that nothing changed."""
+        reset = revision == 0 or revision < self.changes_from
+        since = 0 if reset else revision
+        groups = {group.id: group for group in self.groups.values()} | ({} if reset else self.deleted)
+        return WatchResponse(
+            revision=max(self.revision, revision),
+            reset=reset,
+            cluster_id=self.cluster_id,
+            nodes=[self.nodes[name] for name in sorted(self.nodes) if self.nodes[name].revision > since],
+            domains=[self.domains[name] for name in sorted(self.domains) if self.domains[name].revision > since],
+            groups=[groups[id_] for id_ in sorted(groups) if groups[id_].revision > since],
+            retired=self.retired,
+        )
+
+    def _stamp(self, item: Node | Domain | Group) -> None:
+        item.revision = self.changed = self.revision
+
+    # ------------------------------------------------------------------------------------------ the cluster
+
+    def _found(self, found: FoundCluster, result: CommandResult) -> None:
+        if self.cluster_id:
+            raise Refused(Code.ALREADY_EXISTS, "the cluster is founded already")
+        if not 0 < len(found.cluster_id) <= limits.CLUSTER_ID_BYTES_MAX:
+            raise Refused(Code.INVALID_ARGUMENT, f"a cluster_id has 1 to {limits.CLUSTER_ID_BYTES_MAX} bytes")
+        if not 0 < len(found.key) <= limits.KEY_BYTES_MAX:
+            raise Refused(Code.INVALID_ARGUMENT, f"a key has 1 to {limits.KEY_BYTES_MAX} bytes")
+        self.cluster_id, self.key = found.cluster_id, found.key
+        domain = Domain(name=limits.DOMAIN_DEFAULT, protocol=limits.PROTOCOL_DEFAULT)
+        self._stamp(domain)
+        self.domains[domain.name] = domain
+
+    # ------------------------------------------------------------------------------------------ nodes
+
+    def _register(self, register: RegisterNode, result: CommandResult) -> None:
+        node = self._checked_node(register)
+        if register.cluster_id and register.cluster_id != self.cluster_id:
+            raise Refused(Code.FAILED_PRECONDITION, f"the disk of {node.name} belongs to another cluster")
+        known = self.nodes.get(node.name)
+        if known is None and len(self.nodes) >= limits.NODES_MAX:
+            raise Refused(Code.RESOURCE_EXHAUSTED, f"there are {limits.NODES_MAX} nodes: no more are taken")
+        if known is not None and known.node_id != node.node_id:
+            raise Refused(
+                Code.FAILED_PRECONDITION,
+                f"the name {node.name} belongs to a node with another disk; this disk is new: "
+                "bring the old disk back, or use another name",
+            )
+        self._check_keeps_services(node)
+        # One counter for all processes: a number says which of two lives is the later one, whoever's they are.
+        self.incarnation_last += 1
+        node.incarnation = self.incarnation_last
+        self._stamp(node)
+        self.nodes[node.name] = node
+        registered = Registered(incarnation=node.incarnation, cluster_id=self.cluster_id, key=self.key)
+        result.registered.CopyFrom(registered)
+
+    def _checked_node(self, register: RegisterNode) -> Node:
+        check_name("node", register.name)
+        check_address("peer", register.peer_address)
+        if register.client_address:
+            check_address("client", register.client_address)
+        check_zone(register.zone)
+        if not 0 < len(register.node_id) <= limits.NODE_ID_BYTES_MAX:
+            raise Refused(Code.INVALID_ARGUMENT, f"a node_id has 1 to {limits.NODE_ID_BYTES_MAX} bytes")
+        return Node(
+            name=register.name,
+            node_id=register.node_id,
+            services=checked_services(register.services),
+            peer_address=register.peer_address,
+            client_address=register.client_address,
+            zone=register.zone,
+        )
+
+    def _check_keeps_services(self, node: Node) -> None:
+        """A disk that holds a group's data still counts: without the service nobody would ask it any more."""
+        for name in sorted(self.groups):
+            group = self.groups[name]
+            for service, holders in (("sequencer", group.replicas), ("consensus", group.acceptors)):
+                if node.name in holders and service not in node.services:
+                    message = f"{node.name} holds data of the group {name}: it has to run the service {service}"
+                    raise Refused(Code.FAILED_PRECONDITION, message)
+
+    def _current(self, name: str, incarnation: int) -> Node:
+        node = self.nodes.get(name)
+        if node is None:
+            raise Refused(Code.NOT_FOUND, f"there is no node {quoted(name)}")
+        if node.incarnation != incarnation:
+            message = f"the incarnation of {name} is {node.incarnation}, not {incarnation}"
+            raise Refused(Code.FAILED_PRECONDITION, message)
+        return node
+
+    def _mark_node(self, mark: MarkNode, result: CommandResult) -> None:
+        node = self._current(mark.name, mark.incarnation)
+        if node.ended:
+            raise Refused(Code.FAILED_PRECONDITION, f"incarnation {node.incarnation} of {node.name} has ended")
+        if (node.suspected, node.read_only) != (mark.suspected, mark.read_only):
+            node.suspected, node.read_only = mark.suspected, mark.read_only
+            self._stamp(node)
+
+    def _end_incarnation(self, end: EndIncarnation, result: CommandResult) -> None:
+        node = self._current(end.name, end.incarnation)
+        if not node.ended:
+            node.ended = node.suspected = True
+            self._stamp(node)
+
+    def retirable(self) -> int:
+        """No incarnation from here on may be retired: a gateway lives with it, or nobody has had it yet."""
+        nodes = self.nodes.values()
+        living = [node.incarnation for node in nodes if "gateway" in node.services and not node.ended]
+        return min([*living, self.incarnation_last + 1])
+
+    def _retire(self, retire: RetireIncarnations, result: CommandResult) -> None:
+        if retire.below > self.retirable():
+            message = f"incarnation {self.retirable()} may still publish: below {retire.below} is too much"
+            raise Refused(Code.FAILED_PRECONDITION, message)
+        if retire.below > self.retired:
+            self.retired = retire.below
+            self.changed = self.revision
+
+    # ------------------------------------------------------------------------------------------ domains, groups
+
+    def _create_domain(self, create: CreateDomain, result: CommandResult) -> None:
+        check_name("domain", create.name)
+        settings = dict(create.settings)
+        size = sum(len(name.encode()) + len(value.encode()) for name, value in settings.items())
+        if size > limits.DOMAIN_SETTINGS_BYTES_MAX:
+            message = f"settings of {size} bytes are more than {limits.DOMAIN_SETTINGS_BYTES_MAX}"
+            raise Refused(Code.INVALID_ARGUMENT, message)
+        try:
+            check_domain(create.protocol, settings)
+        except ValueError as error:
+            raise Refused(Code.INVALID_ARGUMENT, str(error)) from error
+        domain = self.domains.get(create.name)
+        if domain is None:
+            if len(self.domains) >= limits.DOMAINS_MAX:
+                raise Refused(Code.RESOURCE_EXHAUSTED, f"there are {limits.DOMAINS_MAX} domains: no more fit")
+            domain = Domain(name=create.name, protocol=create.protocol, settings=settings)
+            self._stamp(domain)
+            self.domains[domain.name] = domain
+        elif (domain.protocol, dict(domain.settings)) != (create.protocol, settings):
+            raise Refused(Code.ALREADY_EXISTS, f"there is a domain {create.name} with other settings")
+        result.domain.CopyFrom(domain)
+
+    def _create_group(self, create: CreateGroup, result: CommandResult) -> None:
+        check_name("group", create.name)
+        domain = create.domain or limits.DOMAIN_DEFAULT
+        if domain not in self.domains:
+            raise Refused(Code.NOT_FOUND, f"there is no domain {quoted(domain)}")
+        if create.name in self.groups:
+            deleting = self.groups[create.name].state == GROUP_STATE_DELETING
+            message = f"there is a group {create.name}" + (", which is being deleted" if deleting else "")
+            raise Refused(Code.ALREADY_EXISTS, message)
+        if create.replicas > limits.REPLICAS_MAX:
+            raise Refused(Code.INVALID_ARGUMENT, f"a group has at most {limits.REPLICAS_MAX} replicas")
+        if len(self.groups) >= limits.GROUPS_MAX:
+            raise Refused(Code.RESOURCE_EXHAUSTED, f"there are {limits.GROUPS_MAX} groups: no more fit")
+        try:
+            placement = place(list(self.nodes.values()), self.groups.values(), create.replicas)
+        except NotEnoughNodes as error:
+            raise Refused(Code.FAILED_PRECONDITION, str(error)) from error
+        self.group_last += 1
+        group = Group(
+            name=create.name,
+            id=f"{create.name}#{self.group_last}",
+            domain=domain,
+            configuration=1,
+            replicas=placement.replicas,
+            acceptors=placement.acceptors,
+            state=GROUP_STATE_ACTIVE,
+            retention=create.retention,
+        )
+        self._stamp(group)
+        self.groups[group.name] = group
+        result.group.CopyFrom(group)
+
+    def _group(self, name: str) -> Group:
+        group = self.groups.get(name)
+        if group is None:
+            raise Refused(Code.NOT_FOUND, f"there is no group {quoted(name)}")
+        return group
+
+    def _delete_group(self, delete: DeleteGroup, result: CommandResult) -> None:
+        group = self._group(delete.name)
+        if group.state != GROUP_STATE_DELETING:
+            group.state = GROUP_STATE_DELETING
+            self._stamp(group)
+        result.group.CopyFrom(group)
+
+    def _remove_group(self, remove: RemoveGroup, result: CommandResult) -> None:
+        group = self.groups.get(remove.id.rpartition("#")[0])
+        if group is None or group.id != remove.id:
+            raise Refused(Code.NOT_FOUND, f"there is no group with the id {quoted(remove.id)}")
+        if group.state != GROUP_STATE_DELETING:
+            raise Refused(Code.FAILED_PRECONDITION, f"the group {group.name} is not being deleted")
+        del self.groups[group.name]
+        self.cursors = {key: offset for key, offset in self.cursors.items() if key[0] != group.name}
+        # Whoever knew the group knows where it was.
+        tombstone = Group(
+            name=group.name,
+            id=group.id,
+            domain=group.domain,
+            configuration=group.configuration,
+            state=GROUP_STATE_DELETED,
+        )
+        self._stamp(tombstone)
+        self.deleted[group.id] = tombstone
+        if len(self.deleted) > limits.TOMBSTONES_MAX:
+            self.changes_from = self.deleted.pop(next(iter(self.deleted))).revision
+        result.group.CopyFrom(tombstone)
+
+    # ------------------------------------------------------------------------------------------ cursors
+
+    def _cursors_of(self, keys: list[tuple[str, str]]) -> list[Cursor]:
+        return [Cursor(group=key[0], name=key[1], offset=self.cursors[key]) for key in keys]
+
+    def _move_cursors(self, move: MoveCursors, result: CommandResult) -> None:
+        """All of them or none: they may be one cut."""
+        if not 0 < len(move.cursors) <= limits.CURSORS_PER_COMMAND_MAX:
+            message = f"1 to {limits.CURSORS_PER_COMMAND_MAX} cursors move at a time, not {len(move.cursors)}"
+            raise Refused(Code.INVALID_ARGUMENT, message)
+        for cursor in move.cursors:
+            check_name("cursor", cursor.name)
+            if self._group(cursor.group).state == GROUP_STATE_DELETING:
+                raise Refused(Code.FAILED_PRECONDITION, f"the group {cursor.group} is being deleted")
+        moved = {(cursor.group, cursor.name): cursor.offset for cursor in move.cursors}
+        if len(self.cursors) + sum(1 for key in moved if key not in self.cursors) > limits.CURSORS_MAX:
+            raise Refused(Code.RESOURCE_EXHAUSTED, f"there are {limits.CURSORS_MAX} cursors: delete some")
+        self.cursors.update(moved)
+
+    def _delete_cursor(self, delete: DeleteCursor, result: CommandResult) -> None:
+        if self.cursors.pop((delete.group, delete.name), None) is None:
+            message = f"the group {quoted(delete.group)} has no cursor {quoted(delete.name)}"
+            raise Refused(Code.NOT_FOUND, message)
+
+    def _read_cursors(self, read: ReadCursors, result: CommandResult) -> None:
+        self._group(read.group)
+        if not read.name:
+            keys = sorted(key for key in self.cursors if key[0] == read.group)
+        elif (read.group, read.name) in self.cursors:
+            keys = [(read.group, read.name)]
+        else:
+            raise Refused(Code.NOT_FOUND, f"the group {read.group} has no cursor {quoted(read.name)}")
+        result.cursors.extend(self._cursors_of(keys))
+
+
+def _executed_size(request_id: bytes, result: CommandResult) -> int:
+    return len(request_id) + result.ByteSize()

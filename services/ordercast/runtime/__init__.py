@@ -1,0 +1,1 @@
+"""Drives machines with real time, disks and connections."""

@@ -1,0 +1,221 @@
+"""This process's view of the cluster: follows membership, and talks to it.
+
+Reading is done at any membership node, which may be behind but never goes back. Commands and heartbeats go to the
+leader; whoever is not the leader says who is. A command carries an id, so that repeating it is harmless.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+import structlog
+from grpc_status import rpc_status  # type: ignore[import-untyped]
+
+from ordercast.runtime.mesh import CHANNEL_OPTIONS
+from ordercast.runtime.results import refused_from
+from ordercast.runtime.status import Refused
+from ordercast.runtime.tls import Credentials
+from ordercast.v1.membership_pb2 import (
+    GROUP_STATE_DELETED,
+    Command,
+    CommandResult,
+    Domain,
+    DomainView,
+    ExecuteRequest,
+    Group,
+    GroupView,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    Node,
+    NotLeader,
+    WatchRequest,
+    WatchResponse,
+)
+from ordercast.v1.membership_pb2_grpc import MembershipServiceStub
+
+log = structlog.get_logger("directory")
+
+RETRY_S = 0.1
+CALL_S_MAX = 2.0
+#: Repeating a call does not change these answers.
+FINAL = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.INVALID_ARGUMENT)
+
+
+class Directory:
+    def __init__(self, process: str, members: dict[str, str], credentials: Credentials) -> None:
+        """`members` are the addresses of the membership nodes, by name."""
+        self.process = process
+        self.members = members
+        self.revision = 0
+        #: A member that has not heard of this revision is too far behind to begin with. With what it says, groups
+        #: that we have logs of would seem to be gone.
+        self.revision_min = 0
+        self.cluster_id = b""
+        self.retired = 0
+        self.nodes: dict[str, Node] = {}
+        self.domains: dict[str, Domain] = {}
+        #: By id; those that are being deleted are still here.
+        self.groups: dict[str, Group] = {}
+        self.group_by_name: dict[str, Group] = {}
+        #: Injected faults: processes that this one cannot call.
+        self.cut_off: frozenset[str] = frozenset()
+        self.on_change: Callable[[], None] = lambda: None
+        self._credentials = credentials
+        self._stubs: dict[str, tuple[Any, MembershipServiceStub]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._leader: str | None = None
+        self._turn = sorted(members).index(process) if process in members else 0
+
+    async def stop(self) -> None:
+        channels = [channel for channel, _ in self._stubs.values()]
+        self._stubs.clear()
+        for channel in channels:
+            await channel.close()
+
+    # --------------------------------------------------------------------------------------------- following
+
+    async def follow(self) -> None:
+        """Watch for ever, at one member after the other."""
+        while True:
+            member = self._next_member()
+            try:
+                if member not in self.cut_off:
+                    await self._watch(member)
+            except grpc.aio.AioRpcError as error:
+                log.debug("watch ended", member=member, code=error.code().name)
+            await asyncio.sleep(RETRY_S)
+
+    async def _watch(self, member: str) -> None:
+        """Over a connection of its own: whoever gives up on a call must not end the watch."""
+        async with self._credentials.dial(self.members[member], member, CHANNEL_OPTIONS) as channel:
+            call: Any = MembershipServiceStub(channel).Watch(WatchRequest(revision=self.revision))
+            async for change in call:
+                if member in self.cut_off:
+                    return
+                if self.cluster_id and change.cluster_id != self.cluster_id:
+                    log.error("a member of another cluster", member=member, cluster=change.cluster_id.hex())
+                    return
+                if change.revision < self.revision_min:
+                    return
+                self._apply(change)
+
+    def _apply(self, change: WatchResponse) -> None:
+        if change.revision <= self.revision:
+            return
+        if change.reset:
+            self.nodes, self.domains, self.groups = {}, {}, {}
+        self.revision = change.revision
+        self.cluster_id = change.cluster_id
+        self.retired = max(self.retired, change.retired)
+        for node in change.nodes:
+            self.nodes[node.name] = node
+        for domain in change.domains:
+            self.domains[domain.name] = domain
+        for group in change.groups:
+            if group.state == GROUP_STATE_DELETED:
+                self.groups.pop(group.id, None)
+            else:
+                self.groups[group.id] = group
+        self.group_by_name = {group.name: group for group in self.groups.values()}
+        self.on_change()
+
+    def view(self, domain: str) -> DomainView:
+        view = DomainView(domain=domain, number=self.revision)
+        for id_, group in sorted(self.groups.items()):
+            if group.domain == domain:
+                view.groups.append(
+                    GroupView(
+                        group=id_,
+                        configuration=group.configuration,
+                        replicas=sorted(group.replicas),
+                        acceptors=sorted(group.acceptors),
+                    )
+                )
+        return view
+
+    def ended(self) -> dict[str, int]:
+        """The highest incarnation of each name that sends nothing any more."""
+        return {
+            name: node.incarnation if node.ended else node.incarnation - 1 for name, node in self.nodes.items()
+        }
+
+    # -------------------------------------------------------------------------------------------- commands
+
+    async def execute(self, command: Command, timeout_s: float) -> CommandResult:
+        """Repeats until it is answered; Refused if it is not in time, and then nobody knows."""
+        if not command.request_id:
+            command.request_id = os.urandom(16)
+        request = ExecuteRequest(command=command)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        is_sent_on = False
+        while True:
+            member = self._leader or self._next_member()
+            try:
+                if member not in self.cut_off:
+                    answer = await self._stub(member).Execute(
+                        request, timeout=max(0.05, min(CALL_S_MAX, deadline - loop.time()))
+                    )
+                    self._leader = member
+                    result: CommandResult = answer.result
+                    return result
+            except grpc.aio.AioRpcError as error:
+                if error.code() in FINAL:
+                    raise refused_from(error) from None
+                self._learn_leader(member, error)
+            else:
+                self._leader = None
+            if loop.time() >= deadline:
+                raise Refused(grpc.StatusCode.UNAVAILABLE, "membership does not answer", "MEMBERSHIP_UNAVAILABLE")
+            # Sent on to the leader at once, but only once: two members may believe in each other.
+            is_sent_on = self._leader is not None and not is_sent_on
+            await asyncio.sleep(0 if is_sent_on else RETRY_S)
+
+    async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse | None:
+        member = self._leader or self._next_member()
+        if member in self.cut_off:
+            self._leader = None
+            return None
+        try:
+            response: HeartbeatResponse = await self._stub(member).Heartbeat(request, timeout=CALL_S_MAX)
+        except grpc.aio.AioRpcError as error:
+            self._learn_leader(member, error)
+            return None
+        self._leader = member
+        return response
+
+    def _learn_leader(self, member: str, error: grpc.aio.AioRpcError) -> None:
+        leader = ""
+        if error.code() == grpc.StatusCode.FAILED_PRECONDITION:
+            status = rpc_status.from_call(error)
+            for detail in status.details if status is not None else ():
+                found = NotLeader()
+                if detail.Unpack(found):
+                    leader = found.leader
+        else:
+            self._forget(member)
+        self._leader = leader if leader in self.members and leader != member else None
+
+    # -------------------------------------------------------------------------------------------- channels
+
+    def _next_member(self) -> str:
+        names = sorted(self.members)
+        self._turn += 1
+        return names[(self._turn - 1) % len(names)]
+
+    def _stub(self, member: str) -> MembershipServiceStub:
+        found = self._stubs.get(member)
+        if found is None:
+            channel = self._credentials.dial(self.members[member], member, CHANNEL_OPTIONS)
+            found = self._stubs[member] = (channel, MembershipServiceStub(channel))
+        return found[1]
+
+    def _forget(self, member: str) -> None:
+        """The next call dials anew, with the certificate of that moment; those that are under way may end."""
+        found = self._stubs.pop(member, None)
+        if found is not None:
+            closing = asyncio.create_task(found[0].close(grace=2 * CALL_S_MAX))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)

@@ -1,0 +1,409 @@
+"""Hosts the machines of one process and performs their effects, as core/machine.py promises.
+
+Everything here runs on the event loop, in slices: events that came in meanwhile are stepped together, what the
+machines have for others leaves as one frame for each peer, and what they persist goes into one commit. The writer
+commits in a thread of its own and says which ticket is durable.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import structlog
+from google.protobuf.message import DecodeError
+
+from ordercast.core import packets
+from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.machine import (
+    Deliver,
+    Effect,
+    Event,
+    Hand,
+    LogRead,
+    Machine,
+    Observe,
+    Persist,
+    ReadLog,
+    Receive,
+    ResetLog,
+    Send,
+    SetTimer,
+    Start,
+    TimerFired,
+)
+from ordercast.runtime.clock import Clock
+from ordercast.runtime.profile import Profile
+from ordercast.runtime.storage import CorruptRecord, Storage
+from ordercast.runtime.writer import Writer
+from ordercast.v1.sequencer_pb2 import LogEntry
+
+log = structlog.get_logger("host")
+
+#: After so many events the loop gets its turn, so that frames are read and written meanwhile.
+SLICE_EVENTS = 500
+#: Events that are not stepped and effects behind barriers: with more, nothing is read from peers and clients.
+WAITING_MAX = 50_000
+#: Machines say how many entries they want; there is no other limit on what they are handed.
+READ_BYTES_MAX = 1 << 40
+REFUSALS_MAX = 256
+REFUSAL_CHARS_MAX = 200
+#: A damaged entry that nobody could mend is looked for again: other replicas may have been away.
+MEND_AGAIN_S = 1.0
+
+
+class Slot:
+    """One machine, what waits for its barriers, and its timers."""
+
+    def __init__(
+        self, domain: str, role: str, machine: Machine, on_effect: Callable[[Effect], None] | None
+    ) -> None:
+        self.domain = domain
+        self.role = role
+        self.machine = machine
+        #: Takes the effects that are this machine's own.
+        self.on_effect = on_effect
+        self.incarnation = 0
+        self.barrier = 0
+        #: What waits for a ticket, with its number among the machine's effects: behind barriers, and in `then`.
+        self.backlog: deque[tuple[int, int, Effect]] = deque()
+        self.then: deque[tuple[int, int, Effect]] = deque()
+        self.effects = 0
+        self.log: list[tuple[str, int, LogEntry | None]] = []
+        self.timers: dict[str, asyncio.TimerHandle] = {}
+
+
+class Host:
+    def __init__(
+        self,
+        process: str,
+        storage: Storage,
+        clock: Clock,
+        *,
+        send: Callable[[str, str, bytes], None],
+        on_broken: Callable[[BaseException], None],
+        profile: Profile | None = None,
+    ) -> None:
+        """`send` takes (peer, domain, packet); `on_broken` ends the process."""
+        self.process = process
+        self.storage = storage
+        self.clock = clock
+        self.writer: Writer
+        self.profile = profile
+        self.slots: dict[tuple[str, str], Slot] = {}
+        self._routes: dict[tuple[str, type], Slot] = {}
+        #: Clients that are connected here, by the name under which machines know them.
+        self.endpoints: dict[str, Callable[[Any], None]] = {}
+        #: Told which groups have new entries on disk.
+        self.on_logged: Callable[[str], None] = lambda group: None
+        self.on_observe: Callable[[str, Observe], None] = lambda domain, effect: None
+        #: Mends a damaged log entry, or says that it cannot.
+        self.mend: Callable[[CorruptRecord], asyncio.Future[None]] | None = None
+        #: What peers sent that they must not send, by reason.
+        self.refusals: dict[str, int] = {}
+        #: Whoever reads from peers and clients waits for it.
+        self.room = asyncio.Event()
+        self.room.set()
+        self._send_to_peer = send
+        self._on_broken = on_broken
+        self._loop = asyncio.get_running_loop()
+        self._events: deque[tuple[Slot, Event]] = deque()
+        self._stepped = 0
+        self._held = 0
+        self._last_ticket = 0
+        #: Set and replaced whenever something was stepped or became durable.
+        self._moved = asyncio.Event()
+        self._logged: deque[tuple[int, str]] = deque()
+        self._scheduled = False
+        #: Something waits for the writer.
+        self._has_written = False
+        self._is_broken = False
+
+    # ----------------------------------------------------------------------------------------- machines
+
+    def add(
+        self, domain: str, role: str, machine: Machine, on_effect: Callable[[Effect], None] | None = None
+    ) -> None:
+        slot = Slot(domain, role, machine, on_effect)
+        self.slots[domain, role] = slot
+        for type_ in machine.handles:
+            self._routes[domain, type_] = slot
+
+    def start(self, domain: str, incarnation: int, after: Sequence[Event]) -> None:
+        """Start the machines of a domain; the events after Start come before anything else."""
+        for slot in self.of(domain):
+            slot.incarnation = incarnation
+            records = self.storage.records(domain, slot.role)
+            self._enqueue(slot, Start(*self.clock.read(), incarnation, records))
+            for event in after:
+                self._enqueue(slot, event)
+
+    def of(self, domain: str) -> list[Slot]:
+        return [slot for slot in self.slots.values() if slot.domain == domain]
+
+    def stop(self) -> None:
+        """Nothing more is done: what has not left by now never will."""
+        self._is_broken = True
+        for slot in self.slots.values():
+            for timer in slot.timers.values():
+                timer.cancel()
+        self._events.clear()
+
+    # ------------------------------------------------------------------------------------------ events in
+
+    def tell(self, domain: str, role: str, event: Event) -> None:
+        self._enqueue(self.slots[domain, role], event)
+
+    def tell_domain(self, domain: str, event: Event) -> None:
+        for slot in self.of(domain):
+            self._enqueue(slot, event)
+
+    def receive(self, domain: str, source: str, incarnation: int, data: Sequence[bytes]) -> None:
+        """Packets of one section, in order."""
+        now, wall = self.clock.read()
+        for packet in data:
+            try:
+                message = packets.decode(packet)
+            except DecodeError:
+                self._refused(source, "malformed packet")
+                continue
+            slot = self._routes.get((domain, type(message)))
+            if slot is None:
+                self._refused(source, f"nobody here handles {type(message).__name__}")
+                continue
+            self._events.append((slot, Receive(now, wall, source, incarnation, message)))
+        self._schedule()
+
+    def hand_in(self, domain: str, client: str, message: Any) -> None:
+        """A message of a client that is connected here."""
+        slot = self._routes[domain, type(message)]
+        self._enqueue(slot, Receive(*self.clock.read(), client, 0, message))
+
+    def _enqueue(self, slot: Slot, event: Event) -> None:
+        self._events.append((slot, event))
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if len(self._events) + self._held > WAITING_MAX:
+            self.room.clear()
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._work)
+
+    def _timer(self, slot: Slot, name: str) -> None:
+        del slot.timers[name]
+        self._enqueue(slot, TimerFired(*self.clock.read(), name, self.clock.chance()))
+
+    # ------------------------------------------------------------------------------------------- stepping
+
+    def _work(self) -> None:
+        """A slice: step machines, perform what may be performed, and start a commit if there is need."""
+        self._scheduled = False
+        if self._is_broken:
+            return
+        try:
+            for _ in range(SLICE_EVENTS):
+                if not self._events:
+                    break
+                slot, event = self._events.popleft()
+                self._step(slot, event)
+                self._stepped += 1
+            else:
+                self._schedule()
+            if self._has_written:
+                self._has_written = False
+                self.writer.kick()
+            self._has_moved()
+        except Exception as error:  # A machine that raised this cannot be trusted with what it holds in memory.
+            self._break(error)
+
+    def _has_moved(self) -> None:
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+        if len(self._events) + self._held <= WAITING_MAX // 2:
+            self.room.set()
+
+    async def caught_up(self) -> None:
+        """Returns when all events that came before were stepped."""
+        goal = self._stepped + len(self._events)
+        while self._stepped < goal:
+            await self._moved.wait()
+
+    async def synced(self) -> None:
+        """Returns when all that machines have persisted before is durable."""
+        ticket = self._last_ticket
+        while self.writer.durable < ticket:
+            await self._moved.wait()
+
+    def _step(self, slot: Slot, event: Event) -> None:
+        profile = self.profile
+        begun = profile.begin() if profile is not None else 0.0
+        try:
+            effects = slot.machine.step(event)
+        except RemoteProtocolError as error:
+            source = event.source if isinstance(event, Receive) else ""
+            self._refused(source, str(error))
+            return
+        if effects:
+            self._perform(slot, effects)
+        if profile is not None:
+            profile.end(begun, slot.role, event)
+
+    def _refused(self, source: str, why: str) -> None:
+        why = why[:REFUSAL_CHARS_MAX]
+        kind = why if why in self.refusals or len(self.refusals) < REFUSALS_MAX else "other"
+        self.refusals[kind] = count = self.refusals.get(kind, 0) + 1
+        if count & (count - 1) == 0:  # The first, second, fourth, ...: a peer that repeats itself fills no disk.
+            log.warning("refused", source=source, why=why, count=count)
+
+    def _break(self, error: BaseException) -> None:
+        self.stop()
+        self._on_broken(error)
+
+    # ------------------------------------------------------------------------------------------- effects
+
+    def _perform(self, slot: Slot, effects: list[Effect]) -> None:
+        """In order; what is behind a barrier waits, but goes to the disk in its turn."""
+        durable = self.writer.durable
+        for effect in effects:
+            kind = type(effect)
+            if kind is Persist:
+                self._persist(slot, effect)  # type: ignore[arg-type]
+                continue
+            if kind is Deliver and effect.final:  # type: ignore[attr-defined]
+                slot.log.append((effect.group, effect.position, effect.entry))  # type: ignore[attr-defined]
+            elif kind is ResetLog:
+                slot.log.append((effect.group, effect.position, None))  # type: ignore[attr-defined]
+            if slot.barrier > durable:
+                self._hold(slot, slot.backlog, slot.barrier, effect)
+            elif kind is Send:
+                self._send(slot.domain, effect)  # type: ignore[arg-type]
+            else:
+                self._do(slot, effect)
+
+    def _persist(self, slot: Slot, effect: Persist) -> None:
+        ticket = self.writer.add(slot.domain, slot.role, effect.records, slot.log)
+        for group in dict.fromkeys(group for group, _, _ in slot.log):
+            self._logged.append((ticket, group))
+        slot.log = []
+        self._has_written = True
+        self._last_ticket = ticket
+        if effect.barrier:
+            slot.barrier = ticket
+        for send in effect.then:
+            self._hold(slot, slot.then, ticket, send)
+
+    def _hold(self, slot: Slot, queue: deque[tuple[int, int, Effect]], ticket: int, effect: Effect) -> None:
+        slot.effects += 1
+        self._held += 1
+        queue.append((ticket, slot.effects, effect))
+
+    def durable(self, ticket: int) -> None:
+        """The writer's word: this ticket and all before it are on disk."""
+        if self._is_broken:
+            return
+        try:
+            for slot in self.slots.values():
+                self._release(slot, ticket)
+            while self._logged and self._logged[0][0] <= ticket:
+                self.on_logged(self._logged.popleft()[1])
+            self._has_moved()
+        except Exception as error:
+            self._break(error)
+
+    def _release(self, slot: Slot, ticket: int) -> None:
+        """Perform what waited for the ticket, in the order of the machine's effects."""
+        backlog, then = slot.backlog, slot.then
+        while True:
+            queue = backlog if backlog and backlog[0][0] <= ticket else None
+            if then and then[0][0] <= ticket and (queue is None or then[0][1] < queue[0][1]):
+                queue = then
+            if queue is None:
+                return
+            self._held -= 1
+            self._do(slot, queue.popleft()[2])
+
+    def _do(self, slot: Slot, effect: Effect) -> None:
+        match effect:
+            case Send():
+                self._send(slot.domain, effect)
+            case Hand():
+                self._enqueue(self.slots[slot.domain, effect.role], effect.event)
+            case SetTimer():
+                earlier = slot.timers.get(effect.name)
+                if earlier is not None:
+                    earlier.cancel()
+                slot.timers[effect.name] = self._loop.call_later(effect.delay, self._timer, slot, effect.name)
+            case ReadLog():
+                self._read_log(slot, effect)
+            case Observe():
+                self.on_observe(slot.domain, effect)
+            case Deliver() | ResetLog():
+                pass  # Subscribers are fed from the disk.
+            case _:
+                if slot.on_effect is not None:
+                    slot.on_effect(effect)
+
+    def _send(self, domain: str, effect: Send) -> None:
+        message = effect.message
+        data = None
+        for to in effect.to:
+            if to == self.process:
+                slot = self._routes.get((domain, type(message)))
+                if slot is not None:
+                    self._enqueue(slot, Receive(*self.clock.read(), to, slot.incarnation, message))
+                continue
+            endpoint = self.endpoints.get(to)
+            if endpoint is not None:
+                endpoint(message)
+                continue
+            if data is None:
+                data = packets.encode(message)
+            self._send_to_peer(to, domain, data)
+
+    # ---------------------------------------------------------------------------------------------- reads
+
+    def _read_log(self, slot: Slot, effect: ReadLog) -> None:
+        """What the machine has written, durable or not."""
+        try:
+            stored = self.writer.read_own(effect.group, effect.position, effect.count_max, READ_BYTES_MAX)
+        except CorruptRecord as damaged:
+            self._mend_and_read(slot, effect, damaged)
+            return
+        entries = [LogEntry.FromString(entry.data) for entry in stored]
+        begins = self.writer.own_bounds(effect.group).begins
+        for group, position, entry in slot.log:  # Delivered, and its Persist is still to come.
+            if group != effect.group:
+                continue
+            if entry is None:
+                begins, entries = position, []
+            elif position == effect.position + len(entries) and len(entries) < effect.count_max:
+                entries.append(entry)
+        event = LogRead(*self.clock.read(), effect.group, effect.position, entries, begins, effect.tag)
+        self._enqueue(slot, event)
+
+    def _mend_and_read(self, slot: Slot, effect: ReadLog, damaged: CorruptRecord) -> None:
+        """The machine waits for its answer, as for a slow disk; its peers do not wait for it."""
+        log.error("damaged log entry", record=str(damaged))
+        if self.mend is None:
+            raise damaged
+
+        def mended(done: "asyncio.Future[None]") -> None:
+            if done.cancelled():
+                return
+            error = done.exception()
+            if error is None:
+                self._read_again(slot, effect)
+            else:
+                log.critical("cannot mend it yet", record=str(damaged), why=str(error))
+                self._loop.call_later(MEND_AGAIN_S, self._read_again, slot, effect)
+
+        self.mend(damaged).add_done_callback(mended)
+
+    def _read_again(self, slot: Slot, effect: ReadLog) -> None:
+        if self._is_broken:
+            return
+        try:
+            self._read_log(slot, effect)
+        except Exception as error:
+            self._break(error)

@@ -1,0 +1,132 @@
+"""Reading the logs of the groups that have a replica in this process.
+
+Entries come as they are stored. Readers wait for what is committed next; how many there are, and how slow, does
+not matter to whoever writes: each holds one chunk and a position.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import partial
+from typing import TypeVar
+
+import grpc
+
+from ordercast.runtime.status import Refused
+from ordercast.runtime.storage import CorruptRecord, LogBounds, Storage
+from ordercast.runtime.writer import Writer
+from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse, ReadGroupResponse, StartAt
+
+CHUNK_BYTES_MAX = 256 << 10
+CHUNK_ENTRIES_MAX = 1024
+#: Damaged entries that one look may come upon; each is mended once.
+MENDS_MAX = 16
+
+Found = TypeVar("Found")
+
+
+def out_of_range(group: str, offset: int, bounds: LogBounds) -> Refused:
+    return Refused(
+        grpc.StatusCode.OUT_OF_RANGE,
+        f"offset {offset} of {group!r} does not exist: there are {bounds.first_offset} to {bounds.next_offset}",
+        "OFFSET_OUT_OF_RANGE",
+        {"first_offset": str(bounds.first_offset), "next_offset": str(bounds.next_offset)},
+    )
+
+
+class LocalLogs:
+    def __init__(self, storage: Storage, writer: Writer) -> None:
+        self.storage = storage
+        self.writer = writer
+        #: Mends a damaged entry from other replicas, or raises.
+        self.mend: Callable[[CorruptRecord], Awaitable[None]] | None = None
+        #: Whether there is a replica of the group here.
+        self.serves: Callable[[str], bool] = lambda group: False
+        self._tails: dict[str, asyncio.Event] = {}
+
+    def notify(self, group: str) -> None:
+        event = self._tails.pop(group, None)
+        if event is not None:
+            event.set()
+
+    def let_go(self) -> None:
+        """Whoever waits for a group that is not served here any more is told so."""
+        for group in list(self._tails):
+            if not self.serves(group):
+                self.notify(group)
+
+    def check_served(self, group: str) -> None:
+        if not self.serves(group):
+            raise Refused(grpc.StatusCode.NOT_FOUND, f"no replica of {group!r} here", "NO_REPLICA")
+
+    async def describe(self, group: str) -> DescribeReplicaResponse:
+        self.check_served(group)
+        bounds = await self._sound(lambda: self.storage.bounds(group))
+        return DescribeReplicaResponse(
+            first_offset=bounds.first_offset,
+            next_offset=bounds.next_offset,
+            bytes=bounds.bytes,
+            position=bounds.ends,
+        )
+
+    async def _sound(self, look: Callable[[], Found]) -> Found:
+        """What is found there; damaged entries on the way are mended first."""
+        for _ in range(MENDS_MAX):
+            try:
+                return look()
+            except CorruptRecord as damaged:
+                found = damaged
+                if self.mend is not None and damaged.group is not None and damaged.position is not None:
+                    await self.mend(damaged)
+                    continue
+                break
+        raise Refused(grpc.StatusCode.DATA_LOSS, f"a damaged record: {found}", "DAMAGED")
+
+    def start_offset(self, group: str, start: StartAt) -> int:
+        bounds = self.storage.bounds(group)
+        match start.WhichOneof("at"):
+            case "offset":
+                if not bounds.first_offset <= start.offset <= bounds.next_offset:
+                    raise out_of_range(group, start.offset, bounds)
+                return start.offset
+            case "earliest":
+                return bounds.first_offset
+            case _:
+                return bounds.next_offset
+
+    async def read(self, group: str, start: StartAt, stop_at_end: bool) -> AsyncGenerator[ReadGroupResponse, None]:
+        """First where the log begins and ends, then its entries; for ever, unless it is to stop at the end."""
+        self.check_served(group)
+        offset = await self._sound(lambda: self.start_offset(group, start))
+        position = await self._sound(lambda: self.storage.position_of(group, offset))
+        bounds = await self._sound(lambda: self.storage.bounds(group))
+        if offset < bounds.first_offset:
+            # Retention was here after the offset was chosen: the position may be that of a later one.
+            raise out_of_range(group, offset, bounds)
+        yield ReadGroupResponse(
+            first_offset=bounds.first_offset, next_offset=bounds.next_offset, start_offset=offset
+        )
+        end = bounds.ends if stop_at_end else None
+        while end is None or position < end:
+            waiting = self._tails.get(group)
+            if waiting is None:
+                waiting = self._tails[group] = asyncio.Event()
+            stored = await self._sound(
+                partial(self.storage.read, group, position, CHUNK_ENTRIES_MAX, CHUNK_BYTES_MAX)
+            )
+            if not stored:
+                bounds = await self._sound(lambda: self.storage.bounds(group))
+                if position < bounds.begins:
+                    raise out_of_range(group, offset, bounds)
+                await waiting.wait()
+                self.check_served(group)
+                continue
+            if stored[0].first_offset > offset:
+                # A snapshot without a log took the place of what was here: what it stands for is elsewhere.
+                raise out_of_range(group, offset, await self._sound(lambda: self.storage.bounds(group)))
+            position = stored[-1].position + 1
+            offset = stored[-1].next_offset
+            response = ReadGroupResponse(
+                next_offset=offset, entries=[e.data for e in stored if e.next_offset > e.first_offset]
+            )
+            if response.entries:
+                yield response

@@ -1,0 +1,42 @@
+"""The main function of every process: settings, logs, one event loop, one node."""
+
+import asyncio
+import gc
+import sys
+from collections.abc import Sequence
+
+import structlog
+
+from ordercast.runtime import logs
+from ordercast.runtime.node import EXIT_REFUSED, Node, Service
+from ordercast.runtime.server import ListenError
+from ordercast.runtime.settings import ProcessSettings, SettingsError, parse
+from ordercast.runtime.storage import StorageError
+from ordercast.runtime.tls import TlsError
+
+log = structlog.get_logger("main")
+
+
+def main(services: Sequence[type[Service]], argv: list[str] | None = None) -> None:
+    """Runs until it is told to stop, and exits."""
+    try:
+        settings = parse(sys.argv[1:] if argv is None else argv, tuple(service.name for service in services))
+    except SettingsError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    logs.configure(settings.name, settings.log)
+    # What a process needs for good was made by now: the collector need not look at it again and again.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    # The writer's thread needs the interpreter for moments only, but must not wait 5 ms for each of them.
+    sys.setswitchinterval(0.0005)
+    sys.exit(asyncio.run(_run(settings, services)))
+
+
+async def _run(settings: ProcessSettings, services: Sequence[type[Service]]) -> int:
+    try:
+        node = Node(settings)
+        return await node.run(services)
+    except (StorageError, ListenError, TlsError) as error:
+        log.critical("cannot start", why=str(error))
+        return EXIT_REFUSED

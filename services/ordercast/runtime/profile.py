@@ -1,0 +1,22 @@
+"""Where a process spends its time: seconds and events, by machine and kind of event."""
+
+import time
+
+from ordercast.core.machine import Event, Receive
+
+
+class Profile:
+    def __init__(self) -> None:
+        self.spent: dict[tuple[str, str], tuple[int, float]] = {}
+
+    def begin(self) -> float:
+        return time.perf_counter()
+
+    def end(self, begun: float, role: str, event: Event) -> None:
+        kind = type(event.message if isinstance(event, Receive) else event).__name__
+        count, spent = self.spent.get((role, kind), (0, 0.0))
+        self.spent[role, kind] = (count + 1, spent + time.perf_counter() - begun)
+
+    def document(self) -> dict[str, tuple[int, float]]:
+        """(events, seconds) by "role kind"."""
+        return {f"{role} {kind}": spent for (role, kind), spent in self.spent.items()}

@@ -1,0 +1,92 @@
+"""One port of a process: a gRPC server with health and reflection, and limits on what it takes from strangers."""
+
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+from google.protobuf.descriptor import ServiceDescriptor
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
+from grpc_reflection.v1alpha import reflection  # type: ignore[import-untyped]
+
+from ordercast.runtime.settings import MESSAGE_BYTES_MAX
+from ordercast.runtime.status import Guard
+
+HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+KEEPALIVE_S = 10
+KEEPALIVE_TIMEOUT_S = 5
+#: Who pings more often than this is cut off.
+PING_INTERVAL_S_MIN = 1
+#: Whoever connects and does not get on with it is cut off.
+HANDSHAKE_S_MAX = 10
+#: Calls at a time on one connection.
+STREAMS_MAX = 1024
+CONNECTIONS_MAX = 4096
+
+Register = Callable[[Any, grpc.aio.Server], None]
+
+
+class ListenError(Exception):
+    """The server cannot listen at that address."""
+
+
+class GrpcServer:
+    """Add services, start, say what serves, stop. To be made and used in the event loop that it runs in."""
+
+    def __init__(self, connections_max: int = CONNECTIONS_MAX, streams_max: int = STREAMS_MAX) -> None:
+        self._server = grpc.aio.server(interceptors=[Guard()], options=_options(connections_max, streams_max))
+        self._health = health.aio.HealthServicer()
+        self._names = [""]
+
+    def add(self, service: ServiceDescriptor, register: Register, servicer: Any) -> None:
+        """Before the start: `add(pb2.DESCRIPTOR.services_by_name["X"], pb2_grpc.add_XServicer_to_server, x)`."""
+        register(servicer, self._server)
+        self._names.append(service.full_name)
+
+    async def start(self, address: str, credentials: grpc.ServerCredentials | None = None) -> int:
+        """Listens at host:port and returns the port, which the system chooses if it is 0.
+
+        Nothing is healthy until `set_serving` says so.
+        """
+        await self.set_serving(False)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        reflection.enable_server_reflection((*self._names[1:], HEALTH, reflection.SERVICE_NAME), self._server)
+        try:
+            if credentials is None:
+                port = self._server.add_insecure_port(address)
+            else:
+                port = self._server.add_secure_port(address, credentials)
+        except RuntimeError as error:
+            raise ListenError(f"cannot listen at {address}: {error}") from error
+        await self._server.start()
+        return port
+
+    async def set_serving(self, serving: bool, service: ServiceDescriptor | None = None) -> None:
+        """What health checks are told of one service; without one, of the process and of every service."""
+        for name in self._names if service is None else [service.full_name]:
+            await self._health.set(name, SERVING if serving else NOT_SERVING)
+
+    async def stop(self, grace_s: float | None) -> None:
+        """Health checks fail from now on, and no call begins; open ones may end within the grace period."""
+        await self._health.enter_graceful_shutdown()
+        await self._server.stop(grace_s)
+
+
+def _options(connections_max: int, streams_max: int) -> list[tuple[str, int]]:
+    # There is no age limit on connections: streams between processes are meant to last.
+    return [
+        ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+        ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+        ("grpc.keepalive_time_ms", KEEPALIVE_S * 1000),
+        ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_S * 1000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.http2.min_ping_interval_without_data_ms", PING_INTERVAL_S_MIN * 1000),
+        ("grpc.max_concurrent_streams", streams_max),
+        ("grpc.max_allowed_incoming_connections", connections_max),
+        ("grpc.server_handshake_timeout_ms", HANDSHAKE_S_MAX * 1000),
+        # Otherwise a second process could listen at the same address, and would get half of the connections.
+        ("grpc.so_reuseport", 0),
+    ]

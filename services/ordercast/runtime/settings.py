@@ -1,0 +1,468 @@
+"""What a process can be told: one schema, settable by flags, environment and a file, in this precedence.
+
+A setting `storage.map_bytes` is the flag `--storage.map-bytes`, the variable `ORDERCAST_STORAGE__MAP_BYTES`, and
+`map_bytes` in the table `[storage]` of the TOML file that `--config` names. Whatever has no meaning is an error
+that names it, wherever it stands: a setting that is silently ignored is worse than a process that does not start.
+"""
+
+import argparse
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, NoReturn
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FilePath, ValidationError
+from pydantic import model_validator as validates_model
+from pydantic.fields import FieldInfo
+from pydantic_settings import (
+    BaseSettings,
+    CliSettingsSource,
+    EnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+from pydantic_settings import SettingsError as SourceError
+
+Service = Literal["membership", "consensus", "sequencer", "gateway"]
+
+ENV_PREFIX = "ORDERCAST_"
+NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+#: What one gRPC message can hold; a frame carries at least one envelope, with its header.
+MESSAGE_BYTES_MAX = 64 << 20
+ENVELOPE_BYTES_MAX = 32 << 20
+MEMBERSHIP_NODES_MAX = 15
+
+#: Kubernetes tells every pod about the services beside it in variables like these, named after the services:
+#: those of a release called "ordercast" begin as ours do.
+SERVICE_LINK = re.compile(
+    r"(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
+)
+
+
+class SettingsError(Exception):
+    """The process cannot run with these settings. The text has one line for each thing that is wrong."""
+
+
+# --- Addresses
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """`host:port` as (host, port); an IPv6 address stands in brackets, and comes back without them."""
+    host, colon, port = address.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise ValueError(f"{address!r}: an IPv6 address has to stand in brackets")
+    if not colon or not re.fullmatch(r"[A-Za-z0-9._:%-]+", host):
+        raise ValueError(f"{address!r} is not host:port")
+    if not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 65536:
+        raise ValueError(f"{address!r}: the port has to be a number from 1 to 65535")
+    return host, int(port)
+
+
+def _address(text: str) -> str:
+    split_address(text)
+    return text
+
+
+def _dialable(text: str, setting: str) -> None:
+    if split_address(text)[0] in ("0.0.0.0", "::"):
+        raise ValueError(f"nobody can dial {text}: set {setting} to what others reach this process by")
+
+
+def _member(text: str) -> str:
+    name, equals, address = text.partition("=")
+    if not equals or not re.fullmatch(NAME_PATTERN, name):
+        raise ValueError(f"{text!r} is not name=host:port")
+    split_address(address)
+    return text
+
+
+def _separated(value: object) -> object:
+    """Flags and variables give a list as one text, or as a list of such texts."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return [part.strip() for item in value for part in item.split(",") if part.strip()]
+    return value
+
+
+def _directory(path: Path) -> Path:
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"{path} is not a directory")
+    return path
+
+
+Address = Annotated[str, AfterValidator(_address)]
+Member = Annotated[str, AfterValidator(_member)]
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=1 << 20)]
+Bytes = Annotated[int, Field(ge=1)]
+
+
+# --- Sections
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class StorageSettings(Section):
+    map_bytes: int = Field(
+        default=64 << 30,
+        ge=16 << 20,
+        le=1 << 46,
+        description="how large the store may grow; address space, not disk, is taken",
+    )
+    reserve_bytes: int = Field(
+        default=64 << 20, ge=0, le=1 << 40, description="below so much free room the process stores nothing new"
+    )
+
+    @validates_model(mode="after")
+    def _reserve_fits(self) -> "StorageSettings":
+        if self.reserve_bytes * 2 > self.map_bytes:
+            raise ValueError("reserve_bytes may be at most half of map_bytes")
+        return self
+
+
+class LimitSettings(Section):
+    producer_messages_max: Count = Field(
+        default=4096, description="messages a producer may have without a receipt"
+    )
+    envelopes_open_max: Count = Field(default=64, description="envelopes of this gateway that are not finished")
+    envelope_messages_max: Count = Field(default=1024, description="messages in one envelope")
+    envelope_bytes_max: Bytes = Field(
+        default=1 << 20, le=ENVELOPE_BYTES_MAX, description="messages of one envelope together, in bytes"
+    )
+    payload_bytes_max: Bytes = Field(default=1 << 20, le=ENVELOPE_BYTES_MAX, description="one message, in bytes")
+    waiting_bytes_max: Bytes = Field(
+        default=64 << 20, le=1 << 34, description="what producers may have waiting here, all together, in bytes"
+    )
+    groups_max: Count = Field(default=64, description="groups that one message may be for")
+    connections_max: Count = Field(default=4096, description="connections of clients")
+    subscriptions_max: Count = Field(default=1024, description="subscriptions that are open")
+
+    @validates_model(mode="after")
+    def _payload_fits(self) -> "LimitSettings":
+        if self.payload_bytes_max > self.envelope_bytes_max:
+            raise ValueError("payload_bytes_max may not be above envelope_bytes_max")
+        return self
+
+
+class DetectionSettings(Section):
+    suspect_s: Seconds = Field(
+        default=3.0, description="a process that is silent for so long is suspected to be down"
+    )
+    end_after_s: Seconds = Field(default=300.0, description="a process that is silent for so long is over")
+
+    @validates_model(mode="after")
+    def _suspected_first(self) -> "DetectionSettings":
+        if self.end_after_s <= self.suspect_s:
+            raise ValueError("end_after_s has to be above suspect_s")
+        return self
+
+
+class LogSettings(Section):
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="the least that is logged"
+    )
+    format: Literal["json", "console"] = Field(
+        default="json", description="a JSON object in each line, or text for people"
+    )
+
+
+class TlsSettings(Section):
+    """Files in PEM. They are read again when they change."""
+
+    peer_cert: FilePath | None = Field(
+        default=None, description="this process towards other processes, as server and client"
+    )
+    peer_key: FilePath | None = Field(default=None, description="the key of peer_cert")
+    peer_ca: FilePath | None = Field(default=None, description="who signs the certificates of processes")
+    client_cert: FilePath | None = Field(default=None, description="this process towards clients")
+    client_key: FilePath | None = Field(default=None, description="the key of client_cert")
+    client_ca: FilePath | None = Field(
+        default=None, description="if set, clients need a certificate that it signed"
+    )
+
+    @validates_model(mode="after")
+    def _whole_groups(self) -> "TlsSettings":
+        self._all_or_none("peer_cert", "peer_key", "peer_ca")
+        self._all_or_none("client_cert", "client_key")
+        if self.client_ca and not self.client_cert:
+            raise ValueError("client_ca needs client_cert and client_key")
+        return self
+
+    def _all_or_none(self, *names: str) -> None:
+        missing = [name for name in names if getattr(self, name) is None]
+        if missing and len(missing) < len(names):
+            raise ValueError(f"{', '.join(names)} go together: {', '.join(missing)} missing")
+
+
+# --- The process
+
+
+# --help prints the name of the function that makes a default.
+def as_peer_listen(data: dict[str, Any]) -> str:
+    return data["peer_listen"]
+
+
+def as_client_listen(data: dict[str, Any]) -> str:
+    return data["client_listen"]
+
+
+class Settable(BaseSettings):
+    """What flags, variables and the file can set."""
+
+    model_config = SettingsConfigDict(
+        extra="forbid",
+        frozen=True,
+        validate_default=True,
+        env_prefix=ENV_PREFIX,
+        env_nested_delimiter="__",
+        cli_kebab_case=True,
+        cli_avoid_json=True,
+        cli_hide_none_type=True,
+        cli_implicit_flags="toggle",
+    )
+
+    name: str = Field(
+        pattern=NAME_PATTERN, description="of this process: unique in the cluster, and kept for good"
+    )
+    zone: str = Field(default="", max_length=63, description="where it runs; replicas are spread over zones")
+    data: Annotated[Path, AfterValidator(_directory)] = Field(description="directory of all that has to last")
+    peer_listen: Address = Field(default="127.0.0.1:7410", description="host:port, for other processes")
+    peer_advertise: Address = Field(
+        default_factory=as_peer_listen, description="host:port by which processes reach it"
+    )
+    client_listen: Address = Field(
+        default="127.0.0.1:7400", description="host:port, for clients; only of a gateway"
+    )
+    client_advertise: Address = Field(
+        default_factory=as_client_listen, description="host:port by which clients reach it"
+    )
+    membership: Annotated[tuple[Member, ...], NoDecode, BeforeValidator(_separated)] = Field(
+        default=(),
+        max_length=MEMBERSHIP_NODES_MAX,
+        description="the membership nodes: name=host:port,...; without any, a membership node is the only one",
+    )
+    storage: StorageSettings = Field(default=StorageSettings(), description="the store in the data directory")
+    limits: LimitSettings = Field(default=LimitSettings(), description="what a gateway takes in at most")
+    detection: DetectionSettings = Field(
+        default=DetectionSettings(), description="when membership takes a process for dead"
+    )
+    heartbeat_s: Seconds = Field(
+        default=0.5, description="how often membership hears from this process, in seconds"
+    )
+    drain_s: float = Field(
+        default=10.0, ge=0, le=3600, description="how long calls may go on after a stop, in seconds"
+    )
+    peer_queue_bytes_max: Bytes = Field(
+        default=64 << 20, le=1 << 34, description="what may wait for one peer; beyond, the connection starts anew"
+    )
+    log: LogSettings = Field(default=LogSettings(), description="logs, to stderr")
+    tls: TlsSettings = Field(
+        default=TlsSettings(), description="PEM files, read again when they change; none: no encryption"
+    )
+    profile: bool = Field(default=False, description="logs at the end where the time went, by machine and event")
+    fault_injection: bool = Field(default=False, description="serves FaultService; for tests only")
+    wall_offset_s: float = Field(
+        default=0.0,
+        ge=-1e9,
+        le=1e9,
+        allow_inf_nan=False,
+        description="added to the wall clock, in seconds; for tests only",
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, *_: Any, **__: Any
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what is passed: `parse` joins the sources, so that a test's settings do not depend on its shell."""
+        return (init_settings,)
+
+
+class ProcessSettings(Settable):
+    """The settings of one process, with the services that its command chose."""
+
+    services: tuple[Service, ...] = Field(min_length=1)
+
+    @property
+    def members(self) -> dict[str, str]:
+        """The peer addresses of the membership nodes, by name."""
+        if not self.membership:
+            return {self.name: self.peer_advertise}
+        return {name: address for name, _, address in (member.partition("=") for member in self.membership)}
+
+    @validates_model(mode="after")
+    def _services_are_distinct(self) -> "ProcessSettings":
+        if len(set(self.services)) < len(self.services):
+            raise ValueError("a service is named twice")
+        return self
+
+    @validates_model(mode="after")
+    def _others_can_reach_it(self) -> "ProcessSettings":
+        _dialable(self.peer_advertise, "peer_advertise")
+        if "gateway" in self.services:
+            _dialable(self.client_advertise, "client_advertise")
+            if self.client_listen == self.peer_listen:
+                raise ValueError(f"client_listen and peer_listen are both {self.peer_listen}")
+        return self
+
+    @validates_model(mode="after")
+    def _membership_is_known(self) -> "ProcessSettings":
+        runs_it = "membership" in self.services
+        if not self.membership and not runs_it:
+            raise ValueError("membership: name the membership nodes, as name=host:port,...")
+        if len(self.members) < len(self.membership):
+            raise ValueError("membership: a name is there twice")
+        if runs_it and self.name not in self.members:
+            raise ValueError(f"membership: {self.name} runs membership and is not among the nodes")
+        if not runs_it and self.name in self.members:
+            raise ValueError(f"membership: {self.name} is among the nodes and does not run membership")
+        return self
+
+    @validates_model(mode="after")
+    def _silence_is_longer_than_a_beat(self) -> "ProcessSettings":
+        # One late heartbeat is no news.
+        if self.detection.suspect_s < 2 * self.heartbeat_s:
+            raise ValueError("detection.suspect_s has to be at least twice heartbeat_s")
+        return self
+
+    @validates_model(mode="after")
+    def _a_queue_holds_an_envelope(self) -> "ProcessSettings":
+        if self.peer_queue_bytes_max < 2 * self.limits.envelope_bytes_max:
+            raise ValueError("peer_queue_bytes_max has to be at least twice limits.envelope_bytes_max")
+        return self
+
+
+# --- Sources
+
+
+def parse(argv: list[str], services: tuple[str, ...]) -> ProcessSettings:
+    """The settings from flags, then the environment, then the file. SettingsError if they are no good.
+
+    `--help` and `--print-config` print and raise SystemExit(0).
+    """
+    parser = _Parser(
+        prog=f"ordercast serve {' '.join(services)}",
+        description="Flags win over variables (ORDERCAST_STORAGE__MAP_BYTES), and those over the file.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings (ORDERCAST_CONFIG)")
+    parser.add_argument(
+        "--print-config", action="store_true", help="print the settings that result, as such a file, and exit"
+    )
+    try:
+        flags = CliSettingsSource[Settable](Settable, root_parser=parser)
+        parsed = vars(parser.parse_args(argv))
+        config, print_config = parsed.pop("config"), parsed.pop("print_config")
+        given = flags(parsed_args=parsed)()
+        environment = _environment()
+    except SourceError as error:
+        raise SettingsError(str(error)) from error
+    config = config or os.environ.get(f"{ENV_PREFIX}CONFIG")
+    file = _file(Path(config)) if config else {}
+    settings = _validated(_joined(file, environment, given), services)
+    if print_config:
+        print(to_toml(settings), end="")
+        raise SystemExit(0)
+    return settings
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise SettingsError(message)
+
+
+def _environment() -> dict[str, Any]:
+    known = {f"{ENV_PREFIX}CONFIG", *(ENV_PREFIX + "__".join(path).upper() for path, _ in _paths(Settable))}
+    unknown = [
+        name
+        for name in sorted(os.environ)
+        if name.upper().startswith(ENV_PREFIX)
+        and name.upper() not in known
+        and not SERVICE_LINK.fullmatch(name[len(ENV_PREFIX) :])
+    ]
+    if unknown:
+        raise SettingsError("\n".join(f"{name}: there is no such setting" for name in unknown))
+    return EnvSettingsSource(Settable)()
+
+
+def _paths(model: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
+    """Every setting, as the names that lead to it; a section comes before what is in it."""
+    for name, field in model.model_fields.items():
+        yield (*above, name), field
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+            yield from _paths(field.annotation, (*above, name))
+
+
+def _file(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = tomllib.load(file)
+    except OSError as error:
+        raise SettingsError(f"{path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: not TOML: {error}") from error
+    if "services" in content:
+        raise SettingsError(f"{path}: services: the command says which services run, not the settings")
+    return content
+
+
+def _joined(*sources: Mapping[str, Any]) -> dict[str, Any]:
+    """The later source wins, setting by setting."""
+    result: dict[str, Any] = {}
+    for source in sources:
+        for key, value in source.items():
+            before = result.get(key)
+            if isinstance(before, dict) and isinstance(value, dict):
+                result[key] = _joined(before, value)
+            else:
+                result[key] = value
+    return result
+
+
+def _validated(given: dict[str, Any], services: tuple[str, ...]) -> ProcessSettings:
+    try:
+        return ProcessSettings(**{**given, "services": services})
+    except ValidationError as error:
+        # A default that is taken from another setting is not made while anything before it is wrong: no news.
+        wrong = [dict(each) for each in error.errors() if each["type"] != "default_factory_not_called"]
+        raise SettingsError("\n".join(map(_explained, wrong))) from error
+
+
+def _explained(error: dict[str, Any]) -> str:
+    path = ".".join(str(part) for part in error["loc"])
+    match error["type"]:
+        case "extra_forbidden":
+            return f"{path}: there is no such setting"
+        case "missing":
+            return f"{path}: has to be set"
+        case "value_error":
+            return f"{path}: {error['ctx']['error']}" if path else str(error["ctx"]["error"])
+        case _:
+            return f"{path}: {error['msg']} (it is {error['input']!r})"
+
+
+# --- Print
+
+
+def to_toml(settings: ProcessSettings) -> str:
+    """A file that gives the same settings. What is not set is left out: TOML has no word for it."""
+    values = settings.model_dump(mode="json", exclude={"services"}, exclude_none=True)
+    lines = [f"# services: {' '.join(settings.services)}"]
+    lines += [f"{key} = {_toml_value(value)}" for key, value in values.items() if not isinstance(value, dict)]
+    for section, content in values.items():
+        if isinstance(content, dict) and content:
+            lines += ["", f"[{section}]", *(f"{key} = {_toml_value(value)}" for key, value in content.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml_value(value: object) -> str:
+    # JSON writes numbers, booleans, texts and lists of them as TOML does, but for DEL, which TOML wants escaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

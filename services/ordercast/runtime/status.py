@@ -1,0 +1,183 @@
+"""How a call fails: with a google.rpc.Status that says why, and perhaps when to come back.
+
+A service raises `Refused`; the `Guard` turns it into the status. Whatever else a service raises is our own
+mistake: the caller is told no more than that, the log has the traceback, and the server goes on.
+"""
+
+import contextlib
+import inspect
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import Any, NoReturn, TypeAlias
+
+import grpc
+import structlog
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.message import DecodeError, Message
+from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo  # type: ignore[import-untyped]
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
+from grpc_status import rpc_status  # type: ignore[import-untyped]
+
+log = structlog.get_logger("status")
+
+DOMAIN = "ordercast"
+#: A status travels in the trailer, twice, and a trailer above 8 KiB may be dropped, with the call's true outcome.
+MESSAGE_CHARS_MAX = 512
+VALUE_CHARS_MAX = 256
+METADATA_MAX = 8
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class Refused(Exception):  # noqa: N818 (it names what happened, not a kind of error)
+    """The call ends with this status. `reason` is for programs: UPPER_SNAKE_CASE, and never changes."""
+
+    def __init__(
+        self,
+        code: grpc.StatusCode,
+        message: str,
+        reason: str,
+        metadata: dict[str, str] | None = None,
+        retry_after_s: float | None = None,
+        details: Sequence[Message] = (),
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.reason = reason
+        self.metadata = metadata or {}
+        self.retry_after_s = retry_after_s
+        self.details = tuple(details)
+
+    def status(self) -> Status:
+        """As it goes over the wire, with bounded texts."""
+        info = ErrorInfo(domain=DOMAIN, reason=self.reason)
+        for key, value in list(self.metadata.items())[:METADATA_MAX]:
+            info.metadata[_cut(key, VALUE_CHARS_MAX)] = _cut(value, VALUE_CHARS_MAX)
+        parts: list[Message] = [info]
+        if self.retry_after_s is not None:
+            retry = RetryInfo()
+            retry.retry_delay.FromNanoseconds(round(self.retry_after_s * 1e9))
+            parts.append(retry)
+        status = Status(code=self.code.value[0], message=_cut(self.message, MESSAGE_CHARS_MAX))
+        for part in (*parts, *self.details):
+            packed = AnyMessage()
+            packed.Pack(part)
+            status.details.append(packed)
+        return status
+
+
+def _cut(text: str, chars_max: int) -> str:
+    return text if len(text) <= chars_max else text[: chars_max - 3] + "..."
+
+
+async def abort(
+    context: Context,
+    code: grpc.StatusCode,
+    message: str,
+    reason: str,
+    metadata: dict[str, str] | None = None,
+    retry_after_s: float | None = None,
+    details: Sequence[Message] = (),
+) -> NoReturn:
+    """Ends the call at once."""
+    await _abort(context, Refused(code, message, reason, metadata, retry_after_s, details))
+
+
+async def _abort(context: Context, refused: Refused) -> NoReturn:
+    await context.abort_with_status(rpc_status.to_status(refused.status()))
+    raise AssertionError("an aborted call goes on")
+
+
+# As text: at run time the class takes no parameters.
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
+
+
+class Guard(grpc.aio.ServerInterceptor):
+    """Stands before every service of a server. Services have to be asynchronous."""
+
+    async def intercept_service(  # type: ignore[override]
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler:
+        handler = await continuation(handler_call_details)
+        return None if handler is None else _guarded(handler, str(handler_call_details.method))
+
+
+def _guarded(handler: Any, method: str) -> Handler:
+    """The same handler, whose one behaviour is wrapped."""
+    kind = {
+        (False, False): ("unary_unary", grpc.unary_unary_rpc_method_handler),
+        (False, True): ("unary_stream", grpc.unary_stream_rpc_method_handler),
+        (True, False): ("stream_unary", grpc.stream_unary_rpc_method_handler),
+        (True, True): ("stream_stream", grpc.stream_stream_rpc_method_handler),
+    }
+    name, make = kind[bool(handler.request_streaming), bool(handler.response_streaming)]
+    behaviour = getattr(handler, name)
+    # gRPC parses a single request before it calls us, and a failure would pass us by: so we parse it. Those of a
+    # stream are parsed while the behaviour reads them.
+    parse = _parser(handler.request_deserializer)
+    by_us, by_grpc = (_unchanged, parse) if handler.request_streaming else (parse, None)
+    # gRPC tells by the function how responses come: as a generator's items, or written to the context.
+    if inspect.isasyncgenfunction(behaviour):
+        wrapped: Any = _guard_generator(behaviour, by_us, method)
+    elif inspect.iscoroutinefunction(behaviour):
+        wrapped = _guard_coroutine(behaviour, by_us, method)
+    else:
+        raise TypeError(f"{method} is not asynchronous")
+    return make(wrapped, by_grpc, handler.response_serializer)
+
+
+Parse = Callable[[Any], Any]
+
+
+def _unchanged(request: Any) -> Any:
+    return request
+
+
+def _parser(deserializer: Parse | None) -> Parse:
+    if deserializer is None:
+        return _unchanged
+
+    def parse(data: bytes) -> Any:
+        try:
+            return deserializer(data)
+        except DecodeError as error:
+            code = grpc.StatusCode.INVALID_ARGUMENT
+            raise Refused(code, "the request cannot be parsed", "MALFORMED_REQUEST") from error
+
+    return parse
+
+
+def _guard_coroutine(behaviour: Callable[[Any, Context], Awaitable[Any]], parse: Parse, method: str) -> Any:
+    async def call(request: Any, context: Context) -> Any:
+        try:
+            return await behaviour(parse(request), context)
+        except Exception as error:
+            await _end(context, error, method)
+
+    return call
+
+
+def _guard_generator(
+    behaviour: Callable[[Any, Context], AsyncGenerator[Any, None]], parse: Parse, method: str
+) -> Any:
+    async def call(request: Any, context: Context) -> AsyncGenerator[Any, None]:
+        try:
+            # A call that ends early leaves the generator where it stands: it has to clean up now, not some day.
+            async with contextlib.aclosing(behaviour(parse(request), context)) as responses:
+                async for response in responses:
+                    yield response
+        except Exception as error:
+            await _end(context, error, method)
+
+    return call
+
+
+async def _end(context: Context, error: Exception, method: str) -> NoReturn:
+    if isinstance(error, grpc.aio.AbortError):
+        raise error
+    if not isinstance(error, Refused):
+        log.error("a call failed", method=method, exc_info=error)
+        error = Refused(grpc.StatusCode.INTERNAL, "internal error; the server's log has more", "INTERNAL")
+    await _abort(context, error)

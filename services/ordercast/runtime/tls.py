@@ -1,0 +1,186 @@
+"""Certificates: what the two ports show and demand, and how one process dials another.
+
+Between processes both sides show a certificate that `peer_ca` signed. The dialler demands that the other's names
+contain the name of the process that it means, whatever its address. Whether the dialler is who it says it is, the
+service that is called has to judge, with `peer_names`. Files may be replaced at any time: new connections use the
+new ones, and those that are open go on. While the files do not fit together, as in the middle of being replaced,
+the ones before stay in use.
+"""
+
+import ssl
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import grpc
+import structlog
+
+from ordercast.runtime.settings import TlsSettings
+
+log = structlog.get_logger("tls")
+
+#: Of one PEM file: a file that is larger is not one.
+FILE_BYTES_MAX = 1 << 20
+
+
+class TlsError(Exception):
+    """A certificate, key or CA file cannot be used."""
+
+
+class Pem(NamedTuple):
+    cert: bytes
+    key: bytes
+    ca: bytes | None
+
+
+class PemFiles:
+    """A certificate, its key, and perhaps who signs the other side's; as they are on disk now."""
+
+    def __init__(self, cert: Path, key: Path, ca: Path | None) -> None:
+        """TlsError if they are not usable to begin with."""
+        self._cert = cert
+        self._key = key
+        self._ca = ca
+        self._refused: str | None = None
+        self._pem = self._load()
+
+    @property
+    def pem(self) -> Pem:
+        return self._pem
+
+    def refresh(self) -> bool:
+        """Whether there are new ones. Every handshake asks, so a failure is logged once and not each time."""
+        try:
+            # Contents and not times are compared: two writes may fall into one tick of the file system's clock.
+            if self._read() == self._pem:
+                self._refused = None
+                return False
+            self._pem = self._load()
+        except TlsError as error:
+            if self._refused != str(error):
+                log.error("certificates are not replaced", reason=str(error), cert=str(self._cert))
+            self._refused = str(error)
+            return False
+        self._refused = None
+        log.info("certificates are replaced", cert=str(self._cert))
+        return True
+
+    def _load(self) -> Pem:
+        pem = self._read()
+        self._check()
+        # The check reads the files by itself: what was checked is what was read only if they did not change.
+        if self._read() != pem:
+            raise TlsError(f"{self._cert}: being replaced")
+        return pem
+
+    def _read(self) -> Pem:
+        return Pem(_content(self._cert), _content(self._key), _content(self._ca) if self._ca else None)
+
+    def _check(self) -> None:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self._cert, self._key, password=_no_password)
+        except (OSError, ValueError) as error:
+            raise TlsError(f"{self._cert} and {self._key} are not a certificate and its key: {error}") from error
+        if self._ca:
+            try:
+                ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(self._ca)
+            except (OSError, ValueError) as error:
+                raise TlsError(f"{self._ca} holds no certificates: {error}") from error
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise TlsError(f"{path}: {error.strerror}") from error
+    if len(content) > FILE_BYTES_MAX:
+        raise TlsError(f"{path}: larger than {FILE_BYTES_MAX} bytes")
+    return content
+
+
+def _no_password() -> NoReturn:
+    """Without this, OpenSSL asks for one on the terminal, and the process hangs."""
+    raise ValueError("the key is encrypted")
+
+
+class Credentials:
+    """What one process shows and demands, on either port and towards its peers."""
+
+    def __init__(self, settings: TlsSettings) -> None:
+        """TlsError if files are not usable. Without any files there is no encryption."""
+        self._settings = settings
+        self._dialler = _peer_files(settings)
+
+    def dial(self, address: str, process: str, options: Sequence[tuple[str, Any]] = ()) -> grpc.aio.Channel:
+        """A channel to the process of this name, over a connection of its own, with the certificate of now."""
+        # Without a pool of its own, a channel may get a connection that was made with an older certificate.
+        given = [*options, ("grpc.use_local_subchannel_pool", 1)]
+        if self._dialler is None:
+            return grpc.aio.insecure_channel(address, options=given)
+        self._dialler.refresh()
+        pem = self._dialler.pem
+        credentials = grpc.ssl_channel_credentials(pem.ca, pem.key, pem.cert)
+        # The name to look for in the certificate: addresses change, names of processes do not.
+        given.append(("grpc.ssl_target_name_override", process))
+        return grpc.aio.secure_channel(address, credentials, options=given)
+
+    def for_peers(self) -> grpc.ServerCredentials | None:
+        """Of the peers' port: who dials has to show a certificate that peer_ca signed. None without TLS."""
+        files = _peer_files(self._settings)
+        return _server(files) if files else None
+
+    def for_clients(self) -> grpc.ServerCredentials | None:
+        """Of the clients' port: clients show a certificate only if there is a client_ca. None without TLS."""
+        given = self._settings
+        if given.client_cert is None or given.client_key is None:
+            return None
+        return _server(PemFiles(given.client_cert, given.client_key, given.client_ca))
+
+
+def _peer_files(settings: TlsSettings) -> PemFiles | None:
+    if settings.peer_cert is None or settings.peer_key is None or settings.peer_ca is None:
+        return None
+    return PemFiles(settings.peer_cert, settings.peer_key, settings.peer_ca)
+
+
+def _server(files: PemFiles) -> grpc.ServerCredentials:
+    def configuration() -> grpc.ServerCertificateConfiguration:
+        pem = files.pem
+        return grpc.ssl_server_certificate_configuration([(pem.key, pem.cert)], pem.ca)
+
+    def fetch() -> grpc.ServerCertificateConfiguration | None:
+        """gRPC asks before each handshake; None means that nothing changed."""
+        return configuration() if files.refresh() else None
+
+    return grpc.dynamic_ssl_server_credentials(
+        configuration(),
+        fetch,  # type: ignore[arg-type]  # the stubs do not know of None
+        require_client_authentication=files.pem.ca is not None,
+    )
+
+
+# --- Who calls
+
+
+def peer_names(context: grpc.aio.ServicerContext[Any, Any]) -> list[str] | None:
+    """The names in the caller's certificate: DNS names, and the common name. None without TLS."""
+    auth = context.auth_context()
+    if not _encrypted(auth):
+        return None
+    return list(dict.fromkeys(_texts(auth, "peer_dns") + _texts(auth, "x509_common_name")))
+
+
+def client_identity(context: grpc.aio.ServicerContext[Any, Any]) -> str | None:
+    """Whom the client's certificate names: its common name, else its first alternative name. None without one."""
+    auth = context.auth_context()
+    names = _texts(auth, "x509_common_name") + _texts(auth, "x509_subject_alternative_name")
+    return next((name for name in names if name), None) if _encrypted(auth) else None
+
+
+def _encrypted(auth: Any) -> bool:
+    return _texts(auth, "transport_security_type") == ["ssl"]
+
+
+def _texts(auth: Any, key: str) -> list[str]:
+    return [value.decode("utf-8", errors="replace") for value in auth.get(key, ())]

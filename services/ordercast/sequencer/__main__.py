@@ -1,0 +1,7 @@
+"""`python -m ordercast.sequencer`: a process that runs this service alone."""
+
+from ordercast.runtime.main import main
+from ordercast.sequencer.service import Sequencer
+
+if __name__ == "__main__":
+    main([Sequencer])

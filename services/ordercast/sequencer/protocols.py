@@ -1,0 +1,19 @@
+"""Which machines a replica's process runs, by the protocol of the domain."""
+
+from collections.abc import Mapping
+
+from ordercast.core.machine import Machine
+from ordercast.protocols.paxos.proposer import Proposer
+from ordercast.protocols.scalatom.machine import PROPOSER, Scalatom
+from ordercast.protocols.scalatom.settings import from_map
+
+
+def ordering_machines(protocol: str, process: str, settings: Mapping[str, str]) -> dict[str, Machine]:
+    """By role; the protocol's own machine has the protocol's name."""
+    match protocol:
+        case "scalatom":
+            return {
+                protocol: Scalatom(process, from_map(settings)),
+                PROPOSER: Proposer(process, protocol),
+            }
+    raise ValueError(f"no sequencer knows the protocol {protocol!r}")

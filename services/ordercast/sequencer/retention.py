@@ -1,0 +1,50 @@
+"""Retention: what a group's log keeps, by bytes and by age.
+
+An entry that is needed to say again how its envelope fared stays. So does, up to twice the limit, what another
+replica of the group has not delivered yet: it would otherwise need a snapshot to come back.
+"""
+
+import asyncio
+
+import structlog
+
+from ordercast.runtime.node import Node
+from ordercast.runtime.storage import CorruptRecord
+from ordercast.v1.membership_pb2 import Group
+
+log = structlog.get_logger("retention")
+
+LOOK_S = 5.0
+
+
+class Retention:
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            for group in list(self.node.directory.groups.values()):
+                if self.node.name in group.replicas and (group.retention.bytes or group.retention.age_s):
+                    try:
+                        self.apply(group)
+                    except CorruptRecord as damaged:  # Whoever reads it mends it; until then nothing is dropped.
+                        log.error("log not truncated", group=group.id, why=str(damaged))
+
+    def apply(self, group: Group) -> None:
+        node = self.node
+        slot = node.host.slots.get((group.domain, node.directory.domains[group.domain].protocol))
+        replica = getattr(slot.machine, "replicas", {}).get(group.id) if slot is not None else None
+        if replica is None:
+            return
+        limit, age_s = group.retention.bytes, group.retention.age_s
+        after_ms = node.clock.wall_ms() - age_s * 1000 if age_s else 0
+        wanted = node.storage.floor(group.id, limit, after_ms)
+        slowest = min((peer.position for peer in replica.peers.values()), default=wanted)
+        at_least = node.storage.floor(group.id, 2 * limit, 0) if limit else 0
+        floor = min(wanted, max(slowest, at_least), replica.retained_from())
+        begins = node.storage.bounds(group.id).begins
+        if floor > begins:
+            node.writer.truncate(group.id, floor)
+            node.writer.kick()
+            log.info("log truncated", group=group.id, before=floor, entries=floor - begins)

@@ -1,0 +1,45 @@
+"""SequencerService: reading the logs that are kept here. For gateways, and for replicas that lost an entry."""
+
+import contextlib
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import grpc
+
+from ordercast.runtime.node import Node
+from ordercast.runtime.status import Refused
+from ordercast.runtime.storage import CorruptRecord
+from ordercast.v1.sequencer_pb2 import (
+    DescribeReplicaRequest,
+    DescribeReplicaResponse,
+    ReadEntryRequest,
+    ReadEntryResponse,
+    ReadGroupRequest,
+    ReadGroupResponse,
+)
+from ordercast.v1.sequencer_pb2_grpc import SequencerServiceServicer
+
+
+class SequencerServer(SequencerServiceServicer):
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    async def ReadGroup(self, request: ReadGroupRequest, context: Any) -> AsyncGenerator[ReadGroupResponse, None]:  # noqa: N802
+        reading = self.node.logs.read(request.group, request.start, request.stop_at_end)
+        async with contextlib.aclosing(reading) as responses:
+            async for response in responses:
+                yield response
+
+    async def DescribeReplica(self, request: DescribeReplicaRequest, context: Any) -> DescribeReplicaResponse:  # noqa: N802
+        return await self.node.logs.describe(request.group)
+
+    async def ReadEntry(self, request: ReadEntryRequest, context: Any) -> ReadEntryResponse:  # noqa: N802
+        """A damaged copy is never passed on: reading it checks it."""
+        self.node.logs.check_served(request.group)
+        try:
+            stored = self.node.storage.read(request.group, request.position, 1, 0)
+        except CorruptRecord as damaged:
+            raise Refused(grpc.StatusCode.DATA_LOSS, str(damaged), "DAMAGED") from damaged
+        if not stored or stored[0].position != request.position:
+            raise Refused(grpc.StatusCode.NOT_FOUND, f"no entry {request.position} here", "NO_ENTRY")
+        return ReadEntryResponse(entry=stored[0].data)

@@ -1,0 +1,437 @@
+"""A producer's session, one rule at a time. Faults in all combinations are in test_client_session_faults.py."""
+
+import pytest
+
+from ordercast.client import session as session_module
+from ordercast.client.errors import (
+    DeadlineExceeded,
+    Fenced,
+    InvalidArgument,
+    NotFound,
+    OutcomeUnknown,
+    PermissionDenied,
+    ResourceExhausted,
+    Unavailable,
+)
+from ordercast.client.session import BACKOFF_S_MAX, REQUEST_BYTES_MAX, REQUEST_MESSAGES_MAX, Session, backoff_s
+from ordercast.client.types import Receipt, message_id
+from ordercast.v1.common_pb2 import Message
+from ordercast.v1.gateway_pb2 import (
+    PUBLISH_STATUS_INVALID_ARGUMENT,
+    PUBLISH_STATUS_RESOURCE_EXHAUSTED,
+    PUBLISH_STATUS_UNAVAILABLE,
+    PublishReply,
+    PublishStreamResponse,
+)
+from tests.unit.adversarial_gateways import World
+
+A, AB, B = ("a",), ("a", "b"), ("b",)
+
+
+def connected(**options) -> World:
+    world = World(**options)
+    world.publish(A)
+    world.heal()
+    return world
+
+
+def finish(world: World) -> None:
+    while world.read() or world.order() or world.receive():
+        pass
+
+
+def test_messages_to_one_set_that_follow_on_each_other_leave_as_one_request():
+    world = connected(credits=(64,), in_flight_max=64)
+    for groups in (A, A, AB, AB, A):
+        world.publish(groups)
+    requests = world.write()
+    assert [(tuple(r.groups), r.first_sequence, len(r.messages)) for r in requests] == [
+        (A, 2, 2),
+        (AB, 1, 2),
+        (A, 4, 1),
+    ]
+
+
+def test_ordered_and_unordered_messages_do_not_share_a_request():
+    world = connected(credits=(64,), in_flight_max=64)
+    world.publish(A)
+    world.publish(A, unordered=True)
+    assert [request.unordered for request in world.write()] == [False, True]
+
+
+def test_a_request_is_bounded_in_messages_and_bytes():
+    world = connected(credits=(4096,), in_flight_max=4096)
+    for _ in range(REQUEST_MESSAGES_MAX + 1):
+        world.publish(A)
+    assert [len(request.messages) for request in world.write()] == [REQUEST_MESSAGES_MAX, 1]
+    finish(world)
+    for number in range(3):
+        big = Message(payload=b"x" * (REQUEST_BYTES_MAX // 2))
+        world.session.publish(big, A, handle=10_000 + number, deadline=1e9)
+    assert [len(request.messages) for request in world.write()] == [1, 1, 1]
+
+
+def test_nothing_is_written_before_the_gateway_granted_credits_and_never_more_than_those():
+    world = World(credits=(3,), in_flight_max=64)
+    for _ in range(10):
+        world.publish(A)
+    assert world.dial()
+    assert world.write() == []
+    world.receive()
+    assert [len(request.messages) for request in world.write()] == [3]
+    assert world.write() == []
+    finish(world)
+    assert [len(request.messages) for request in world.write()] == [3]
+
+
+def test_there_is_room_for_no_more_than_the_caller_allows():
+    world = World(in_flight_max=3)
+    assert [world.publish(A) for _ in range(4)] == [0, 1, 2, None]
+    session: Session[int] = Session(b"p", b"i")
+    session.publish(Message(payload=b"x" * 100), A, handle=1, deadline=1.0)
+    assert not session.has_room(session_module.IN_FLIGHT_BYTES_MAX)
+
+
+def test_a_receipt_says_where_each_message_of_a_run_is():
+    world = connected()
+    numbers = [world.publish(AB) for _ in range(2)]
+    world.heal()
+    first, second = (world.outcomes[number] for number in numbers)
+    assert (first.offsets, second.offsets) == ({"a": 1, "b": 0}, {"a": 2, "b": 1})
+    assert second.message_id == message_id(world.session.producer, AB, 2)
+    assert first.order_key == second.order_key
+    assert world.session.token == b"token 2"
+
+
+def test_a_duplicate_whose_place_is_no_longer_known_has_no_offsets():
+    world = connected()
+    world.publish(A)
+    world.write()
+    reply = PublishReply(
+        producer=world.session.producer, groups=A, first_sequence=2, count=1, status=1, duplicate=True
+    )
+    reply.offsets.add(group="a", first_offset=0)
+    world.session.received(world.session.stream, PublishStreamResponse(replies=[reply]), 0.0, 0.5)
+    ((_, receipt),) = world.session.take_settled()
+    assert receipt.duplicate
+    assert receipt.offsets == {}
+
+
+def test_after_a_loss_everything_is_repeated_as_it_was_at_the_next_gateway():
+    world = connected(credits=(8, 8))
+    world.publish(A)
+    world.publish(A)
+    world.publish(AB)
+    before = world.write()
+    gateway = world.session.gateway
+    world.lose(unread_lost=8)
+    assert world.session.gateway == gateway + 1
+    assert not world.session.dial_due(world.now)
+    world.wait(1.0)
+    assert world.dial()
+    world.receive()
+    assert world.write() == before
+
+
+def test_a_smaller_gateway_gets_the_repetition_in_smaller_requests():
+    world = connected(credits=(8, 2))
+    for _ in range(5):
+        world.publish(A)
+    assert [len(request.messages) for request in world.write()] == [5]
+    world.lose()
+    world.wait(1.0)
+    world.dial()
+    world.receive()
+    assert [(request.first_sequence, len(request.messages)) for request in world.write()] == [(2, 2)]
+    world.heal()
+    assert len(world.logs["a"]) == 6
+
+
+def test_silence_is_a_loss():
+    world = connected()
+    world.publish(A)
+    world.write()
+    stream = world.session.stream
+    at = world.session.wake_at()
+    assert at is not None
+    world.wait(at - world.now)
+    assert world.session.stream != stream
+    assert isinstance(world.session.trouble, Unavailable)
+
+
+def test_a_gateway_that_never_says_a_first_word_is_given_up():
+    world = World()
+    world.publish(A)
+    world.dial()
+    world.wait(session_module.CONNECT_S)
+    assert world.session.stream == 0
+
+
+def test_an_idle_session_dials_nobody_and_waits_for_nothing():
+    world = connected()
+    world.lose()
+    world.wait(100.0)
+    assert not world.session.dial_due(world.now)
+    assert world.session.wake_at() is None or world.session.wake_at() > world.now
+
+
+def test_backoff_grows_to_its_bound_and_is_spread():
+    assert backoff_s(0, 0.0) < backoff_s(0, 0.99) < backoff_s(3, 0.0)
+    assert backoff_s(10_000, 1.0) == BACKOFF_S_MAX
+
+
+@pytest.mark.parametrize("status", [PUBLISH_STATUS_RESOURCE_EXHAUSTED, PUBLISH_STATUS_UNAVAILABLE])
+def test_after_a_refusal_everything_comes_again_in_order_on_a_new_stream(status):
+    world = connected()
+    numbers = [world.publish(groups) for groups in (A, AB, A)]
+    for gateway in world.gateways:
+        gateway.refusals.append(status)
+    stream = world.session.stream
+    world.write()
+    finish(world)
+    assert world.session.frame(world.now) is None
+    world.heal()
+    assert world.session.stream != stream
+    assert [world.outcomes[number].offsets["a"] for number in numbers] == [1, 2, 3]
+
+
+def test_a_refusal_that_lasts_until_the_deadline_is_what_the_caller_gets():
+    world = connected(credits=(8,))
+    number = world.publish(A, timeout=1.0)
+    behind = world.publish(A)
+    world.gateways[0].refusals.append(PUBLISH_STATUS_RESOURCE_EXHAUSTED)
+    world.write()
+    finish(world)
+    world.wait(1.0)
+    assert isinstance(world.outcomes[number], ResourceExhausted)
+    world.heal()
+    assert world.outcomes[behind].message_id.endswith("-2")  # it closed up
+
+
+def test_what_was_never_written_is_dropped_at_its_deadline():
+    world = World()
+    number = world.publish(A, timeout=1.0)
+    later = world.publish(A)
+    world.wait(1.0)
+    assert isinstance(world.outcomes[number], DeadlineExceeded)
+    world.heal()
+    assert world.outcomes[later].message_id.endswith("-1")
+
+
+def test_what_was_written_is_repeated_after_its_deadline():
+    world = connected()
+    number = world.publish(A, timeout=1.0)
+    world.write()
+    world.lose(unread_lost=1)
+    world.wait(1.0)
+    assert isinstance(world.outcomes[number], OutcomeUnknown)
+    later = world.publish(A)
+    world.heal()
+    assert world.logs["a"] == [b"0", b"1", b"2"]
+    assert world.outcomes[later].offsets == {"a": 2}
+
+
+def test_only_the_message_at_fault_fails():
+    world = connected()
+    good = world.publish(A)
+    bad = world.publish(A, bad=True)
+    behind = world.publish(A)
+    assert [len(request.messages) for request in world.write()] == [3]
+    world.heal()
+    assert isinstance(world.outcomes[bad], InvalidArgument)
+    assert [world.outcomes[number].offsets for number in (good, behind)] == [{"a": 1}, {"a": 2}]
+
+
+def test_what_is_behind_a_wrong_request_gets_new_numbers_under_a_new_epoch():
+    world = connected()
+    world.publish(A, bad=True)
+    world.write()
+    behind = world.publish(A)
+    world.write()
+    world.heal()
+    assert world.outcomes[behind].message_id.endswith("-2")
+    assert world.session.lanes[A].epoch == 1
+
+
+def test_a_wrong_request_with_nothing_behind_it_costs_no_opening():
+    world = connected()
+    world.publish(A, bad=True)
+    world.heal()
+    world.publish(A)
+    assert [(request.first_sequence, request.open_token) for request in world.write()] == [(2, b"")]
+
+
+def test_an_unknown_group_fails_all_that_is_for_it_and_nothing_else():
+    world = connected()
+    missing = [world.publish(("a", "x")) for _ in range(2)]
+    other = world.publish(A)
+    world.heal()
+    assert all(isinstance(world.outcomes[number], NotFound) for number in missing)
+    assert isinstance(world.outcomes[other], Receipt)
+
+
+def test_a_group_that_went_away_leaves_the_outcome_of_earlier_copies_unknown():
+    world = connected()
+    number = world.publish(AB)
+    world.write()
+    world.lose()
+    log = world.logs.pop("b")
+    world.wait(1.0)
+    world.dial()
+    world.receive()
+    world.write()
+    world.streams[1].requests.clear()
+    finish(world)
+    assert isinstance(world.outcomes[number], OutcomeUnknown)
+    world.logs["b"] = log
+    later = world.publish(AB)
+    world.heal()
+    assert isinstance(world.outcomes[later], Receipt)
+
+
+def test_groups_that_forgot_the_producer_are_opened_anew():
+    world = connected()
+    for _ in range(2):
+        world.forget()
+        number = world.publish(A)
+        world.heal()
+        assert world.outcomes[number].message_id.endswith("-1")
+
+
+def test_what_forgetful_groups_may_have_stored_has_an_unknown_outcome():
+    world = connected()
+    number = world.publish(A)
+    world.write()
+    world.lose(unread_lost=1)
+    world.forget()
+    world.tables = world._new_tables()
+    world.heal()
+    assert isinstance(world.outcomes[number], OutcomeUnknown)
+
+
+def test_a_named_producer_goes_on_where_its_latest_instance_ended():
+    world = connected(is_named=True)
+    second: Session[int] = Session(b"name", b"j" * 16, is_named=True)
+    first, world.session = world.session, second
+    world.streams.clear()
+    number = world.publish(A)
+    world.heal()
+    assert world.outcomes[number].message_id.startswith("name-")
+    assert world.outcomes[number].message_id.endswith("-2")
+    world.session = first
+    world.session.lost(first.stream, Unavailable("lost"), 0.0, 0.5)
+    fenced = world.publish(A)
+    world.heal()
+    assert isinstance(world.outcomes[fenced], Fenced)
+    with pytest.raises(Fenced):
+        first.publish(Message(), A, handle=1, deadline=1.0)
+
+
+def test_an_error_that_repeating_does_not_mend_fails_what_was_not_written():
+    world = connected()
+    written = world.publish(A)
+    world.write()
+    waiting = world.publish(A)
+    world.session.lost(world.session.stream, PermissionDenied("no"), world.now, 0.5)
+    world.settle()
+    assert isinstance(world.outcomes[waiting], PermissionDenied)
+    assert written not in world.outcomes
+    world.heal()
+    assert isinstance(world.outcomes[written], Receipt)
+
+
+def test_closing_tells_everyone_what_is_known():
+    world = connected()
+    written = world.publish(A)
+    world.write()
+    waiting = world.publish(A)
+    world.session.close()
+    world.settle()
+    assert isinstance(world.outcomes[written], OutcomeUnknown)
+    assert isinstance(world.outcomes[waiting], Unavailable)
+
+
+def test_a_message_behind_somebody_elses_token_comes_behind_ours_too():
+    world = connected()
+    world.publish(B, after=b"theirs")
+    (opening,) = world.write()
+    assert (opening.session, bool(opening.open_token)) == (b"token 1", True)
+    finish(world)
+    (request,) = world.write()
+    assert request.session == b"theirs"
+
+
+def refuse_token(world: World) -> None:
+    """As a gateway does with a token of another domain."""
+    (request,) = world.write()
+    reply = PublishReply(
+        producer=request.producer,
+        groups=request.groups,
+        first_sequence=request.first_sequence,
+        count=len(request.messages),
+        status=PUBLISH_STATUS_INVALID_ARGUMENT,
+        detail="not a session token of this domain",
+        open_token=request.open_token,
+    )
+    world.current.requests.clear()
+    world.session.received(world.session.stream, PublishStreamResponse(replies=[reply]), world.now, 0.5)
+    world.settle()
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_a_set_in_another_domain_shows_only_its_own_token(is_named):
+    world = connected(is_named=is_named)
+    number = world.publish(B)
+    refuse_token(world)
+    assert world.write()[0].session == b""
+    world.heal()
+    assert isinstance(world.outcomes[number], Receipt)
+    own = world.session.token
+    world.publish(A)
+    assert world.write()[0].session not in (b"", own)
+    finish(world)
+    world.publish(B)
+    assert world.write()[0].session == own
+
+
+def test_a_token_that_the_caller_brought_and_no_gateway_knows_is_an_error():
+    world = World()
+    world.session = Session(b"p", b"i", token=b"made up")
+    number = world.publish(A)
+    world.dial()
+    world.receive()
+    refuse_token(world)
+    assert isinstance(world.outcomes[number], InvalidArgument)
+
+
+def test_the_number_of_sets_is_bounded(monkeypatch):
+    monkeypatch.setattr(session_module, "LANES_MAX", 2)
+    world = connected()
+    for groups in (AB, B, A):
+        number = world.publish(groups)
+        world.heal()
+        assert isinstance(world.outcomes[number], Receipt)
+    assert len(world.session.lanes) == 2
+    assert world.outcomes[number].message_id.endswith("-2")  # what was forgotten was learned again
+    named = connected(is_named=True)
+    named.publish(AB)
+    with pytest.raises(ResourceExhausted):
+        named.publish(B)
+
+
+def test_replies_that_concern_nobody_are_ignored():
+    world = connected()
+    number = world.publish(A)
+    world.write()
+    stream = world.session.stream
+    replies = [
+        PublishReply(producer=b"other", groups=A, first_sequence=2, count=1, status=1),
+        PublishReply(producer=world.session.producer, groups=("z",), first_sequence=2, count=1, status=1),
+        PublishReply(producer=world.session.producer, groups=A, first_sequence=9, count=2**32 - 1, status=1),
+        PublishReply(producer=world.session.producer, groups=A, open_token=b"old", status=1),
+    ]
+    world.session.received(stream, PublishStreamResponse(replies=replies), 0.0, 0.5)
+    world.session.received(stream + 1, PublishStreamResponse(replies=replies), 0.0, 0.5)
+    assert world.session.take_settled() == []
+    world.heal()
+    assert isinstance(world.outcomes[number], Receipt)

@@ -1,0 +1,127 @@
+"""A gateway while groups come and go: what is closed takes nothing new, and what was taken is finished."""
+
+import pytest
+
+from ordercast.core.errors import InvariantBroken
+from ordercast.core.ids import envelope_id
+from ordercast.core.machine import GroupsClosed, ViewChanged
+from ordercast.core.view import UnknownGroup
+from ordercast.v1.gateway_pb2 import (
+    PUBLISH_STATUS_INVALID_ARGUMENT,
+    PUBLISH_STATUS_NOT_FOUND,
+    PUBLISH_STATUS_OK,
+    PUBLISH_STATUS_SEQUENCE_GAP,
+)
+from ordercast.v1.sequencer_pb2 import EnvelopeDecided, EnvelopeDurable
+from tests.unit.driving import LIVES, view_of
+from tests.unit.gateway_host import Host, envelopes, payloads, replies, status
+
+WITHOUT_C = view_of({"a": "n1 n2 n3", "b": "n3 n4 n5"})
+WITH_D = view_of({"a": "n1 n2 n3", "b": "n3 n4 n5", "c": "n6", "d": "n1"})
+
+
+def test_nothing_new_is_taken_for_a_group_that_is_being_deleted():
+    host = Host()
+    host.step(GroupsClosed, ("c",))
+    (reply,) = replies(host.publish("a", "c"))
+    assert (reply.status, reply.detail) == (PUBLISH_STATUS_NOT_FOUND, "group 'c' is being deleted")
+    assert (list(reply.groups), reply.first_sequence, reply.count) == (["a", "c"], 1, 1)
+    assert host.submit("a"), "and nothing waits for it to come again"
+
+
+def test_other_groups_are_open_again_when_the_list_says_so():
+    host = Host()
+    host.step(GroupsClosed, ("a", "c"))
+    host.step(GroupsClosed, ("c",))
+    assert host.submit("a")
+
+
+def test_what_waits_for_a_group_that_is_closed_is_refused_and_what_waited_behind_it_goes():
+    host = Host()
+    first = host.submit("a")
+    host.publish("a", "c", count=2)
+    host.publish("a", first=2)
+    effects = host.step(GroupsClosed, ("c",))
+    (reply,) = replies(effects)
+    assert (reply.status, list(reply.groups), reply.count) == (PUBLISH_STATUS_NOT_FOUND, ["a", "c"], 2)
+    assert host.machine.producers[b"c1"].outstanding == 2
+    assert [payloads(envelope) for envelope in envelopes(host.decide(first, 9))] == [[b"2"]]
+
+
+def test_an_opening_that_waits_is_refused_by_its_token():
+    host = Host()
+    host.submit("c")
+    host.publish("c", count=0, open_token=b"token")
+    (reply,) = replies(host.step(GroupsClosed, ("c",)))
+    assert (reply.status, reply.open_token) == (PUBLISH_STATUS_NOT_FOUND, b"token")
+
+
+def test_what_is_in_an_envelope_is_finished_and_a_repetition_gets_its_receipt():
+    host = Host()
+    envelope = host.submit("c")
+    host.step(GroupsClosed, ("c",))
+    assert host.machine.mentions("c")
+    assert host.publish("c") == []
+    assert [reply.status for reply in replies(host.deliver(envelope, 7, "c"))] == [PUBLISH_STATUS_OK]
+    assert host.machine.mentions("c"), "a receipt finishes nothing"
+    host.durable(envelope, "c", "n6")
+    assert not host.machine.mentions("c")
+
+
+def test_what_waits_is_mentioned():
+    host = Host()
+    host.submit("a")
+    host.publish("a", "c")
+    assert host.machine.mentions("c")
+    assert not host.machine.mentions("b")
+
+
+def test_a_refusal_that_would_have_been_repeated_holds_nothing_up_once_the_group_is_closed():
+    host = Host(producer_messages_max=2)
+    host.submit("b", count=2)
+    assert status(host.publish("a", "c")) != PUBLISH_STATUS_OK
+    assert status(host.publish("a")) == PUBLISH_STATUS_SEQUENCE_GAP
+    host.step(GroupsClosed, ("c",))
+    assert not any("c" in groups for groups, _, _ in host.machine.producers[b"c1"].refused)
+
+
+def test_a_group_that_is_gone_is_forgotten():
+    host = Host()
+    host.finish(host.submit("c"), 7)
+    host.step(GroupsClosed, ("c",))
+    host.step(ViewChanged, WITHOUT_C)
+    assert "c" not in host.machine.open_by_group
+    assert host.machine.closed == {}
+    assert host.submit("a", "b")
+
+
+def test_a_group_that_is_gone_while_an_envelope_to_it_is_open_stops_the_process():
+    host = Host()
+    host.submit("a", "c")
+    with pytest.raises(InvariantBroken):
+        host.step(ViewChanged, WITHOUT_C)
+
+
+def test_what_waits_for_a_group_that_went_without_a_word_is_refused():
+    host = Host()
+    host.submit("a")
+    host.publish("a", "c")
+    assert status(host.step(ViewChanged, WITHOUT_C)) == PUBLISH_STATUS_NOT_FOUND
+
+
+def test_what_is_refused_for_want_of_a_view_is_not_overtaken():
+    """Its producer sends it again, and what came later must stay behind it."""
+    host = Host()
+    assert status(host.publish("a", "d")) == PUBLISH_STATUS_INVALID_ARGUMENT
+    assert status(host.publish("a")) == PUBLISH_STATUS_SEQUENCE_GAP
+    host.step(ViewChanged, WITH_D)
+    assert host.submit("a", "d")
+
+
+def test_old_news_of_a_group_that_is_gone_is_refused_by_its_name_or_ignored():
+    host = Host()
+    host.step(ViewChanged, WITHOUT_C)
+    id_ = envelope_id(LIVES["g1"], 77)
+    with pytest.raises(UnknownGroup):
+        host.receive("n6", EnvelopeDurable(id=id_, group="c"))
+    assert host.receive("n6", EnvelopeDecided(id=id_)) == []

@@ -1,0 +1,292 @@
+"""From a client's request to the machine's and back: names, ids, tokens, owners, and what is refused at once."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from ordercast.core.ids import pack_u64
+from ordercast.gateway.freshness import Freshness
+from ordercast.gateway.intake import (
+    PRODUCER_BYTES_MAX,
+    REFUSED_PRODUCERS_MAX,
+    Intake,
+    Turns,
+    Wrong,
+    owner_of,
+    place_of,
+)
+from ordercast.gateway.publishing import REPLIES_MAX, Publishing, Replies
+from ordercast.gateway.tokens import Tokens
+from ordercast.runtime.settings import LimitSettings
+from ordercast.v1.common_pb2 import Message
+from ordercast.v1.gateway_pb2 import (
+    PUBLISH_STATUS_INVALID_ARGUMENT,
+    PUBLISH_STATUS_NOT_FOUND,
+    PUBLISH_STATUS_OK,
+    PUBLISH_STATUS_RESOURCE_EXHAUSTED,
+    PUBLISH_STATUS_SEQUENCE_GAP,
+    PUBLISH_STATUS_UNAVAILABLE,
+    PublishReply,
+    PublishRequest,
+)
+from ordercast.v1.membership_pb2 import GROUP_STATE_ACTIVE, GROUP_STATE_DELETING, Group, Node
+
+KEY = b"the cluster's key"
+CLOCK = pack_u64(77)
+
+
+def make_node():
+    """As much of a node as intake looks at: groups a and b in domain d, x in domain e; three replicas each."""
+    groups = [
+        Group(
+            name=name, id=f"{name}#{number}", domain=domain, state=GROUP_STATE_ACTIVE, replicas=["s1", "s2", "s3"]
+        )
+        for number, (name, domain) in enumerate([("a", "d"), ("b", "d"), ("x", "e")], 1)
+    ]
+    directory = SimpleNamespace(
+        groups={group.id: group for group in groups},
+        group_by_name={group.name: group for group in groups},
+        nodes={name: Node(name=name) for name in ("s1", "s2", "s3")},
+    )
+    settings = SimpleNamespace(limits=LimitSettings(groups_max=4, producer_messages_max=99))
+    handed = []
+    host = SimpleNamespace(hand_in=lambda *given: handed.append(given), handed=handed)
+    return SimpleNamespace(key=KEY, directory=directory, settings=settings, host=host)
+
+
+def request(*groups, producer=b"p", sequence=1, **fields):
+    messages = [] if "open_token" in fields else [Message(payload=b"m")]
+    return PublishRequest(producer=producer, groups=groups, first_sequence=sequence, messages=messages, **fields)
+
+
+def wrong_with(intake, made, identity=None):
+    before = made.SerializeToString()
+    with pytest.raises(Wrong) as wrong:
+        intake.admit(made, identity)
+    assert made.SerializeToString() == before, "what is refused is not changed: it is told back"
+    return wrong.value.status
+
+
+# --------------------------------------------------------------------------------------------------- the way in
+
+
+def test_names_become_ids_and_a_token_becomes_a_clock():
+    intake = Intake(make_node())
+    made = request("b", "a", session=Tokens(KEY).sign("d", CLOCK))
+    assert intake.admit(made, None) == "d"
+    assert list(made.groups) == ["b#2", "a#1"]
+    assert (made.session, made.producer) == (CLOCK, b"p")
+
+
+def test_the_key_is_the_one_that_came_with_the_registration():
+    """A gateway's parts are made before it is registered, when there is no key yet."""
+    node = make_node()
+    node.key = b""
+    intake = Intake(node)
+    node.key = KEY
+    reply = PublishReply(groups=["a#1"], session=CLOCK)
+    assert Tokens(KEY).verify("d", intake.to_client(reply, None).session) == CLOCK
+
+
+@pytest.mark.parametrize(
+    "session",
+    [b"x", CLOCK, CLOCK + bytes(16), Tokens(KEY).sign("e", CLOCK), Tokens(b"another").sign("d", CLOCK)],
+)
+def test_a_token_that_is_not_of_this_domain_and_cluster_is_refused(session):
+    assert wrong_with(Intake(make_node()), request("a", session=session)) == PUBLISH_STATUS_INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize(
+    ("groups", "status"),
+    [
+        ((), PUBLISH_STATUS_INVALID_ARGUMENT),
+        (("a", "nobody"), PUBLISH_STATUS_NOT_FOUND),
+        (("",), PUBLISH_STATUS_NOT_FOUND),
+        (("a#1",), PUBLISH_STATUS_NOT_FOUND),
+        (("a", "x"), PUBLISH_STATUS_INVALID_ARGUMENT),
+        (("a",) * 5, PUBLISH_STATUS_INVALID_ARGUMENT),
+    ],
+)
+def test_destinations_that_cannot_be_are_refused(groups, status):
+    assert wrong_with(Intake(make_node()), request(*groups)) == status
+
+
+def test_a_group_that_is_being_deleted_takes_nothing_new():
+    node = make_node()
+    node.directory.group_by_name["a"].state = GROUP_STATE_DELETING
+    assert wrong_with(Intake(node), request("b", "a")) == PUBLISH_STATUS_NOT_FOUND
+
+
+def test_a_group_without_a_quorum_is_refused_before_anything_is_sent():
+    node = make_node()
+    intake = Intake(node)
+    node.directory.nodes["s1"].suspected = True
+    assert intake.admit(request("a"), None) == "d"
+    del node.directory.nodes["s2"]
+    assert wrong_with(intake, request("a")) == PUBLISH_STATUS_UNAVAILABLE
+
+
+def test_a_group_whose_disks_are_full_is_refused():
+    node = make_node()
+    node.directory.nodes["s1"].read_only = True
+    intake = Intake(node)
+    assert intake.admit(request("a"), None) == "d"
+    node.directory.nodes["s2"].read_only = True
+    assert wrong_with(intake, request("a")) == PUBLISH_STATUS_RESOURCE_EXHAUSTED
+
+
+def test_a_producer_id_has_a_limit():
+    intake = Intake(make_node())
+    assert intake.admit(request("a", producer=bytes(PRODUCER_BYTES_MAX)), "me") == "d"
+    too_long = request("a", producer=bytes(PRODUCER_BYTES_MAX + 1))
+    assert wrong_with(intake, too_long) == PUBLISH_STATUS_INVALID_ARGUMENT
+
+
+def test_a_gateway_that_drains_takes_nothing():
+    intake = Intake(make_node())
+    intake.is_draining = True
+    assert wrong_with(intake, request("a")) == PUBLISH_STATUS_UNAVAILABLE
+
+
+def test_a_producer_belongs_to_who_authenticated():
+    intake = Intake(make_node())
+    mine, theirs = request("a"), request("a")
+    intake.admit(mine, "me")
+    intake.admit(theirs, "them")
+    assert mine.producer != theirs.producer
+    assert mine.producer == owner_of("me") + b"p"
+    nameless = request("a", producer=b"")
+    intake.admit(nameless, "me")
+    assert nameless.producer == b"", "the machine refuses it, as it has no id"
+
+
+# -------------------------------------------------------------------------------------------------- the way back
+
+
+def test_a_reply_has_names_a_signed_token_and_the_producer_as_the_client_knows_it():
+    intake = Intake(make_node())
+    reply = PublishReply(producer=owner_of("me") + b"p", groups=["a#1", "b#2"], session=CLOCK)
+    reply.offsets.add(group="a#1", first_offset=5)
+    intake.to_client(reply, "me")
+    assert list(reply.groups) == ["a", "b"]
+    assert (reply.offsets[0].group, reply.producer) == ("a", b"p")
+    assert Tokens(KEY).verify("d", reply.session) == CLOCK
+
+
+def test_one_reply_for_two_streams_is_translated_once():
+    intake = Intake(make_node())
+    reply = PublishReply(producer=owner_of("me") + b"p", groups=["a#1"], session=CLOCK)
+    once = intake.to_client(reply, "me").SerializeToString()
+    assert intake.to_client(reply, "me").SerializeToString() == once
+
+
+def test_a_reply_about_a_group_that_is_gone_meanwhile_has_no_token():
+    node = make_node()
+    node.directory.groups.clear()
+    reply = Intake(node).to_client(PublishReply(groups=["a#1"], session=CLOCK), None)
+    assert (list(reply.groups), reply.session) == (["a"], b"")
+
+
+def test_a_refusal_tells_back_what_the_client_sent():
+    """Also what looks like an id: it is the client's, and is not taken for the machine's."""
+    node = make_node()
+    publishing = Publishing(node, Intake(node), Freshness(node))
+    replies = Replies(publishing.intake, "me")
+    publishing._submit("client/1", replies, request("a#1", producer=b"a long producer id", sequence=3))
+    (reply,) = replies.waiting
+    assert (list(reply.groups), reply.producer) == (["a#1"], b"a long producer id")
+    assert (reply.first_sequence, reply.count, reply.credits) == (3, 1, 99)
+    assert (reply.status, reply.detail) == (PUBLISH_STATUS_NOT_FOUND, "unknown group 'a#1'")
+    assert node.host.handed == []
+
+
+def test_replies_that_pile_up_close_the_way_in_until_they_are_taken():
+    async def story():
+        replies = Replies(Intake(make_node()), None)
+        for number in range(REPLIES_MAX):
+            assert replies.room.is_set()
+            replies(PublishReply(groups=["a#1"], first_sequence=number, status=PUBLISH_STATUS_OK))
+        assert not replies.room.is_set()
+        taken = await replies.take()
+        assert [reply.first_sequence for reply in taken] == list(range(REPLIES_MAX))
+        assert replies.room.is_set()
+
+    asyncio.run(story())
+
+
+# ------------------------------------------------------------------------------------------------------- turns
+
+
+def statuses(publishing, replies, *requests):
+    """What became of each: its refusal, or OK if it was handed to the machine."""
+    found = []
+    for made in requests:
+        before = len(replies.waiting)
+        publishing._submit("client/1", replies, made)
+        found.append(replies.waiting[-1].status if len(replies.waiting) > before else PUBLISH_STATUS_OK)
+    return found
+
+
+def test_what_was_sent_behind_a_refusal_does_not_overtake_it():
+    """m1 to {a} is refused, for a has no quorum; then it has one, and m2 to {a, b} was under way already."""
+    node = make_node()
+    publishing = Publishing(node, Intake(node), Freshness(node))
+    replies = Replies(publishing.intake, None)
+    node.directory.nodes["s1"].suspected = node.directory.nodes["s2"].suspected = True
+    assert statuses(publishing, replies, request("a")) == [PUBLISH_STATUS_UNAVAILABLE]
+    node.directory.nodes["s1"].suspected = False
+    assert statuses(publishing, replies, request("a", "b"), request("a", sequence=2)) == [
+        PUBLISH_STATUS_SEQUENCE_GAP,
+        PUBLISH_STATUS_SEQUENCE_GAP,
+    ]
+    assert statuses(publishing, replies, request("a", producer=b"another")) == [PUBLISH_STATUS_OK]
+    again = [request("a"), request("a", "b"), request("a", sequence=2)]
+    assert statuses(publishing, replies, *again) == [PUBLISH_STATUS_OK] * 3
+    assert [made.producer for _, _, made in node.host.handed] == [b"another", b"p", b"p", b"p"]
+
+
+def test_a_request_that_is_wrong_for_good_holds_nothing_up():
+    node = make_node()
+    publishing = Publishing(node, Intake(node), Freshness(node))
+    replies = Replies(publishing.intake, None)
+    found = statuses(publishing, replies, request("nobody"), request("a"))
+    assert found == [PUBLISH_STATUS_NOT_FOUND, PUBLISH_STATUS_OK]
+
+
+def test_opening_the_set_anew_gives_the_refused_request_up():
+    turns = Turns()
+    turns.refused(place_of(request("a", sequence=7)), PUBLISH_STATUS_RESOURCE_EXHAUSTED)
+    opening = request("a", sequence=0, open_token=b"t")
+    turns.check(opening)
+    turns.admitted(place_of(opening))
+    turns.check(request("a", sequence=5))
+
+
+def test_opening_another_set_gives_nothing_up():
+    turns = Turns()
+    turns.refused(place_of(request("a", sequence=7)), PUBLISH_STATUS_UNAVAILABLE)
+    opening = request("b", sequence=0, open_token=b"t")
+    turns.check(opening)
+    turns.admitted(place_of(opening))
+    with pytest.raises(Wrong):
+        turns.check(request("a", sequence=8))
+
+
+def test_what_is_kept_of_refused_producers_is_bounded():
+    turns = Turns()
+    for number in range(REFUSED_PRODUCERS_MAX):
+        made = request("a", producer=pack_u64(number))
+        turns.check(made)
+        turns.refused(place_of(made), PUBLISH_STATUS_UNAVAILABLE)
+    with pytest.raises(Wrong):
+        turns.check(request("a", producer=b"one more"))
+    again = request("a", producer=pack_u64(0))
+    turns.check(again)
+    turns.admitted(place_of(again))
+    turns.check(request("a", producer=b"one more"))
+
+
+def test_each_identity_owns_its_producers_and_none_owns_nothing():
+    assert owner_of("me") != owner_of("you")
+    assert owner_of(None) == b""

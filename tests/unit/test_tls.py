@@ -1,0 +1,346 @@
+"""Certificates, on real connections: who gets in, who is who, and what happens when the files change."""
+
+import asyncio
+import contextlib
+import ssl
+
+import grpc
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from structlog.testing import capture_logs
+
+from ordercast.runtime.server import GrpcServer
+from ordercast.runtime.settings import TlsSettings
+from ordercast.runtime.tls import Credentials, PemFiles, TlsError, client_identity, peer_names
+from ordercast.v1 import faults_pb2, frame_pb2, frame_pb2_grpc
+from ordercast.v1.faults_pb2_grpc import FaultServiceServicer, FaultServiceStub, add_FaultServiceServicer_to_server
+from tests.unit.certificates import Authority
+
+CALL_S = 20
+
+
+class Witness(FaultServiceServicer, frame_pb2_grpc.PeerServiceServicer):
+    """Remembers who called, and answers each frame with itself."""
+
+    def __init__(self):
+        self.names = []
+        self.identities = []
+
+    async def Inject(self, request, context):  # noqa: N802 (a method of the service)
+        self.names.append(peer_names(context))
+        self.identities.append(client_identity(context))
+        return faults_pb2.InjectResponse()
+
+    async def Exchange(self, request_iterator, context):  # noqa: N802 (a method of the service)
+        async for frame in request_iterator:
+            yield frame
+
+
+@contextlib.asynccontextmanager
+async def serving(credentials):
+    """(witness, address) of a server with these credentials."""
+    witness = Witness()
+    server = GrpcServer()
+    faults, peers = faults_pb2.DESCRIPTOR.services_by_name, frame_pb2.DESCRIPTOR.services_by_name
+    server.add(faults["FaultService"], add_FaultServiceServicer_to_server, witness)
+    server.add(peers["PeerService"], frame_pb2_grpc.add_PeerServiceServicer_to_server, witness)
+    port = await server.start("127.0.0.1:0", credentials)
+    try:
+        yield witness, f"127.0.0.1:{port}"
+    finally:
+        await server.stop(0)
+
+
+async def call(channel):
+    """None if the call was served, else the code of its failure."""
+    async with channel:
+        try:
+            await FaultServiceStub(channel).Inject(faults_pb2.InjectRequest(), timeout=CALL_S)
+        except grpc.aio.AioRpcError as error:
+            return error.code()
+    return None
+
+
+def as_client(address, authority, pair=None, server_name="s1"):
+    """A client that trusts this CA; each has a connection of its own."""
+    credentials = grpc.ssl_channel_credentials(
+        authority.pem, pair.key_pem if pair else None, pair.cert_pem if pair else None
+    )
+    options = [("grpc.ssl_target_name_override", server_name), ("grpc.use_local_subchannel_pool", 1)]
+    return grpc.aio.secure_channel(address, credentials, options=options)
+
+
+class Files:
+    """The files of one process for one port, and their replacement."""
+
+    def __init__(self, folder, name):
+        folder.mkdir(exist_ok=True)
+        self.name = name
+        self.cert, self.key, self.ca = (folder / f"{name}-{kind}.pem" for kind in ("cert", "key", "ca"))
+
+    def write(self, authority, dns=None):
+        authority.issue(self.name, dns if dns is not None else [self.name]).write(self.cert, self.key)
+        self.ca.write_bytes(authority.pem)
+        return self
+
+    @property
+    def for_peers(self):
+        return TlsSettings(peer_cert=self.cert, peer_key=self.key, peer_ca=self.ca)
+
+    def for_clients(self, mutual):
+        ca = self.ca if mutual else None
+        return TlsSettings(client_cert=self.cert, client_key=self.key, client_ca=ca)
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return Authority("ours")
+
+
+@pytest.fixture(scope="module")
+def stranger():
+    return Authority("another")
+
+
+# --- The peers' port
+
+
+def test_processes_know_each_other_by_the_names_in_their_certificates(tmp_path, authority):
+    async def run():
+        server = Files(tmp_path, "s1").write(authority)
+        dialler = Files(tmp_path, "s2").write(authority, dns=["s2", "s2.ordercast.svc"])
+        async with serving(Credentials(server.for_peers).for_peers()) as (witness, address):
+            assert await call(Credentials(dialler.for_peers).dial(address, "s1")) is None
+            assert witness.names == [["s2", "s2.ordercast.svc"]]
+
+    asyncio.run(run())
+
+
+def test_a_common_name_alone_is_a_name_too(tmp_path, authority):
+    async def run():
+        server = Files(tmp_path, "s1").write(authority)
+        dialler = Files(tmp_path, "s2").write(authority, dns=[])
+        async with serving(Credentials(server.for_peers).for_peers()) as (witness, address):
+            assert await call(Credentials(dialler.for_peers).dial(address, "s1")) is None
+            assert witness.names == [["s2"]]
+
+    asyncio.run(run())
+
+
+def test_a_dialler_refuses_a_process_with_another_name(tmp_path, authority):
+    async def run():
+        server = Files(tmp_path, "s3").write(authority)
+        dialler = Files(tmp_path, "s2").write(authority)
+        async with serving(Credentials(server.for_peers).for_peers()) as (witness, address):
+            dialled = Credentials(dialler.for_peers).dial(address, "s1")
+            assert await call(dialled) == grpc.StatusCode.UNAVAILABLE
+            assert witness.names == []
+
+    asyncio.run(run())
+
+
+def test_a_dialler_refuses_a_process_that_another_authority_signed(tmp_path, authority, stranger):
+    async def run():
+        server = Files(tmp_path, "s1").write(stranger)
+        server.ca.write_bytes(authority.pem)
+        dialler = Files(tmp_path, "s2").write(authority)
+        async with serving(Credentials(server.for_peers).for_peers()) as (witness, address):
+            assert await call(Credentials(dialler.for_peers).dial(address, "s1")) == grpc.StatusCode.UNAVAILABLE
+            assert witness.names == []
+
+    asyncio.run(run())
+
+
+def test_no_call_reaches_the_peers_port_without_a_certificate_of_the_peers_authority(
+    tmp_path, authority, stranger
+):
+    async def run():
+        server = Files(tmp_path, "s1").write(authority)
+        client = stranger.issue("s2", ["s2"])
+        async with serving(Credentials(server.for_peers).for_peers()) as (witness, address):
+            assert await call(as_client(address, authority)) == grpc.StatusCode.UNAVAILABLE
+            assert await call(as_client(address, authority, client)) == grpc.StatusCode.UNAVAILABLE
+            assert await call(grpc.aio.insecure_channel(address)) == grpc.StatusCode.UNAVAILABLE
+            assert witness.names == []
+
+    asyncio.run(run())
+
+
+def test_a_client_with_a_certificate_of_the_peers_authority_is_told_apart_by_its_names(tmp_path, authority):
+    async def run():
+        server = Files(tmp_path, "s1").write(authority)
+        async with serving(Credentials(server.for_peers).for_peers()) as (witness, address):
+            assert await call(as_client(address, authority, authority.issue("alice"))) is None
+            assert witness.names == [["alice"]]
+
+    asyncio.run(run())
+
+
+def test_without_tls_processes_have_no_names(tmp_path):
+    async def run():
+        credentials = Credentials(TlsSettings())
+        assert credentials.for_clients() is None
+        async with serving(credentials.for_peers()) as (witness, address):
+            assert await call(credentials.dial(address, "s1")) is None
+            assert witness.names == [None]
+            assert witness.identities == [None]
+
+    asyncio.run(run())
+
+
+# --- The clients' port
+
+
+def test_clients_need_no_certificate_where_none_is_asked_for(tmp_path, authority, stranger):
+    async def run():
+        server = Files(tmp_path, "s1").write(authority)
+        async with serving(Credentials(server.for_clients(mutual=False)).for_clients()) as (witness, address):
+            assert await call(as_client(address, authority)) is None
+            assert await call(as_client(address, stranger)) == grpc.StatusCode.UNAVAILABLE
+            assert witness.identities == [None]
+
+    asyncio.run(run())
+
+
+def test_a_client_is_who_its_certificate_says(tmp_path, authority, stranger):
+    async def run():
+        server = Files(tmp_path, "s1").write(authority)
+        async with serving(Credentials(server.for_clients(mutual=True)).for_clients()) as (witness, address):
+            assert await call(as_client(address, authority, authority.issue("alice", ["a.example"]))) is None
+            assert await call(as_client(address, authority, authority.issue("", ["b.example"]))) is None
+            assert await call(as_client(address, authority, stranger.issue("eve"))) == grpc.StatusCode.UNAVAILABLE
+            assert await call(as_client(address, authority)) == grpc.StatusCode.UNAVAILABLE
+            assert witness.identities == ["alice", "b.example"]
+
+    asyncio.run(run())
+
+
+# --- Files that change
+
+
+def certificate_of(address):
+    """The one that the server shows."""
+    host, port = address.split(":")
+    return x509.load_pem_x509_certificate(ssl.get_server_certificate((host, int(port))).encode())
+
+
+def test_replaced_files_are_used_for_new_connections_and_a_stream_survives(tmp_path, authority, stranger):
+    async def run():
+        server = Files(tmp_path, "s1").write(authority)
+        async with serving(Credentials(server.for_clients(mutual=False)).for_clients()) as (_, address):
+            before = await asyncio.to_thread(certificate_of, address)
+            async with as_client(address, authority) as channel:
+                stream = frame_pb2_grpc.PeerServiceStub(channel).Exchange()
+                frame = frame_pb2.Frame(hello=frame_pb2.Hello(process="s2"))
+                await stream.write(frame)
+                assert await stream.read() == frame
+
+                server.write(stranger)
+                after = await asyncio.to_thread(certificate_of, address)
+                assert after.serial_number != before.serial_number
+                assert await call(as_client(address, stranger)) is None
+                assert await call(as_client(address, authority)) == grpc.StatusCode.UNAVAILABLE
+
+                await stream.write(frame)
+                assert await stream.read() == frame
+                stream.cancel()
+
+    asyncio.run(run())
+
+
+def test_a_new_peer_authority_is_demanded_at_once_and_a_dialler_uses_its_new_certificate(
+    tmp_path, authority, stranger
+):
+    async def run():
+        server = Files(tmp_path, "s1").write(authority)
+        dialler = Files(tmp_path, "s2").write(authority)
+        dialling = Credentials(dialler.for_peers)
+        async with serving(Credentials(server.for_peers).for_peers()) as (witness, address):
+            assert await call(dialling.dial(address, "s1")) is None
+            server.write(stranger)
+            assert await call(dialling.dial(address, "s1")) == grpc.StatusCode.UNAVAILABLE
+            dialler.write(stranger)
+            assert await call(dialling.dial(address, "s1")) is None
+            assert witness.names == [["s2"], ["s2"]]
+
+    asyncio.run(run())
+
+
+def test_a_half_replaced_pair_is_not_used_until_it_is_whole(tmp_path, authority):
+    async def run():
+        server = Files(tmp_path, "s1").write(authority)
+        new = authority.issue("s1", ["s1"])
+        async with serving(Credentials(server.for_clients(mutual=False)).for_clients()) as (_, address):
+            before = await asyncio.to_thread(certificate_of, address)
+            server.cert.write_bytes(new.cert_pem)
+            between = await asyncio.to_thread(certificate_of, address)
+            assert between.serial_number == before.serial_number
+            server.key.write_bytes(new.key_pem)
+            after = await asyncio.to_thread(certificate_of, address)
+            assert after.public_bytes(serialization.Encoding.PEM) == new.cert_pem
+
+    asyncio.run(run())
+
+
+def test_files_that_are_gone_leave_the_ones_before_in_use(tmp_path, authority):
+    async def run():
+        server = Files(tmp_path, "s1").write(authority)
+        dialler = Files(tmp_path, "s2").write(authority)
+        dialling = Credentials(dialler.for_peers)
+        async with serving(Credentials(server.for_peers).for_peers()) as (_, address):
+            for path in (server.cert, server.ca, dialler.key):
+                path.unlink()
+            assert await call(dialling.dial(address, "s1")) is None
+
+    asyncio.run(run())
+
+
+def test_a_failed_replacement_is_logged_once(tmp_path, authority):
+    files = Files(tmp_path, "s1").write(authority)
+    pem_files = PemFiles(files.cert, files.key, files.ca)
+    files.cert.write_bytes(b"half")
+    with capture_logs() as logged:
+        assert [pem_files.refresh() for _ in range(3)] == [False] * 3
+    assert [entry["event"] for entry in logged] == ["certificates are not replaced"]
+    files.write(authority)
+    assert [pem_files.refresh() for _ in range(2)] == [True, False]
+
+
+# --- Files that are wrong from the beginning
+
+
+def test_a_key_of_another_certificate_is_refused(tmp_path, authority):
+    files = Files(tmp_path, "s1").write(authority)
+    files.key.write_bytes(authority.issue("s1").key_pem)
+    with pytest.raises(TlsError, match=r"s1-key\.pem"):
+        Credentials(files.for_peers)
+
+
+def test_an_authority_file_without_certificates_is_refused(tmp_path, authority):
+    files = Files(tmp_path, "s1").write(authority)
+    files.ca.write_bytes(b"nothing here\n")
+    with pytest.raises(TlsError, match=r"s1-ca\.pem"):
+        Credentials(files.for_clients(mutual=True)).for_clients()
+
+
+def test_an_encrypted_key_is_refused_without_asking_for_a_password(tmp_path, authority):
+    files = Files(tmp_path, "s1").write(authority)
+    key = serialization.load_pem_private_key(files.key.read_bytes(), None)
+    files.key.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"secret"),
+        )
+    )
+    with pytest.raises(TlsError, match="encrypted"):
+        Credentials(files.for_peers)
+
+
+def test_a_file_that_is_far_too_large_is_refused(tmp_path, authority):
+    files = Files(tmp_path, "s1").write(authority)
+    with files.ca.open("ab") as file:
+        file.truncate(2 << 20)
+    with pytest.raises(TlsError, match="larger than"):
+        Credentials(files.for_peers)
