@@ -11,7 +11,7 @@ LOCK_OPTIONS ?=
 PROTOC_PLUGINS := python pyi grpc_python
 PROTO_FILES = $(wildcard proto/ordercast/v1/*.proto)
 
-.PHONY: help setup demo run test lint baseline proto sim bench mutants papers lock clean
+.PHONY: help setup demo run test lint baseline proto sim chaos bench simbench mutants papers lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,11 +31,11 @@ setup: .venv/.ready ## make .venv from requirements/dev.lock and install the pro
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: setup ## show messages to several groups come out in one order
+demo: setup ## kill a node while messages go to several groups, and see them come out in one order
 	$(BIN)/ordercast demo
 
-run: setup ## the same, slowly enough to watch
-	$(BIN)/ordercast demo --pace 20
+run: setup ## run a cluster of three nodes on this machine, until Ctrl-C
+	$(BIN)/ordercast up
 
 test: setup ## run all tests
 	$(BIN)/pytest
@@ -57,7 +57,13 @@ proto: setup ## generate services/ordercast/v1 from proto/
 sim: setup ## simulate SEEDS=2000 faulty schedules and check every property
 	$(BIN)/ordercast sim scalatom --seeds $(SEEDS) --jobs 2
 
-bench: setup ## measure simulated protocol messages per second, on one core
+chaos: setup ## kill, pause and partition a real cluster for two minutes, then check that nothing is lost
+	$(BIN)/ordercast chaos --seconds 120
+
+bench: setup ## measure a cluster of real processes on this machine
+	$(BIN)/ordercast bench
+
+simbench: setup ## measure simulated protocol messages per second, on one core
 	$(BIN)/ordercast sim scalatom --seeds 200 --jobs 1
 
 mutants: setup ## break the protocol on purpose and see that the simulator notices

@@ -230,8 +230,8 @@ def test_a_domain_that_cannot_be_is_refused_with_what_is_wrong(cluster, create, 
 
 def test_settings_are_parsed_with_their_types_and_the_rest_keeps_its_default():
     assert from_map({}) == Settings()
-    found = from_map({"silence_s": "0.5", "idempotence_window": "300"})
-    assert (found.silence_s, found.idempotence_window, found.tick_s) == (0.5, 300, Settings().tick_s)
+    found = from_map({"silence_s": "0.5", "idempotence_window": "5000"})
+    assert (found.silence_s, found.idempotence_window, found.tick_s) == (0.5, 5000, Settings().tick_s)
 
 
 @pytest.mark.parametrize(

@@ -32,10 +32,10 @@ def create(
         int, typer.Option(min=0, max=1 << 31, help="Copies of each; 0: one on each node, at most three.")
     ] = 0,
     retention_bytes: Annotated[
-        int, typer.Option(min=0, max=NUMBER_MAX, help="Keep at least so many bytes of the log; 0: all.")
+        int, typer.Option(min=0, max=NUMBER_MAX, help="Drop the oldest beyond so many bytes; 0: keep all.")
     ] = 0,
     retention_age: Annotated[
-        str, typer.Option(metavar="AGE", help="Keep at least what is younger: 45s, 30m, 12h, 7d, 2w; 0: all.")
+        str, typer.Option(metavar="AGE", help="Drop what is older: 45s, 30m, 12h, 7d, 2w; 0: keep all.")
     ] = "0",
     json: Json = False,
 ) -> None:

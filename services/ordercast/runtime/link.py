@@ -26,12 +26,15 @@ class Link:
         return self.closed.is_set()
 
     def send(self, domain: str, packet: bytes) -> None:
-        """A peer that is too far behind gets a channel reset, not a queue: machines say again what matters."""
+        """A peer that is too far behind gets a channel reset, not a queue: machines say again what matters.
+
+        One packet may be as large as it is, if nothing else waits: a snapshot would otherwise never get through.
+        """
         if self.is_closed:
             return
         self._queue.append((domain, packet))
         self._queued_bytes += len(packet)
-        if self._queued_bytes > self.queue_bytes_max:
+        if self._queued_bytes > self.queue_bytes_max and len(self._queue) > 1:
             self.close()
         self._wake.set()
 

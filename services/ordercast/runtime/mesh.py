@@ -15,6 +15,7 @@ import structlog
 from google.protobuf.message import DecodeError
 
 from ordercast.runtime.link import Link
+from ordercast.runtime.settings import PEER_MESSAGE_BYTES_MAX
 from ordercast.runtime.tls import Credentials
 from ordercast.v1.frame_pb2 import Channel, Frame, Hello
 
@@ -31,8 +32,8 @@ CHANNEL_OPTIONS = [
     ("grpc.keepalive_timeout_ms", 3_000),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.max_receive_message_length", 64 << 20),
-    ("grpc.max_send_message_length", 64 << 20),
+    ("grpc.max_receive_message_length", PEER_MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", PEER_MESSAGE_BYTES_MAX),
     # Each link has a connection of its own: one that hangs must not take others with it.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 100),

@@ -37,7 +37,7 @@ from ordercast.runtime.mesh import WIRE_VERSION, Events, Mesh, Unwelcome
 from ordercast.runtime.peer_service import serve_peers
 from ordercast.runtime.profile import Profile
 from ordercast.runtime.server import GrpcServer
-from ordercast.runtime.settings import ProcessSettings
+from ordercast.runtime.settings import PEER_MESSAGE_BYTES_MAX, ProcessSettings
 from ordercast.runtime.status import Refused
 from ordercast.runtime.storage import Storage
 from ordercast.runtime.tls import Credentials
@@ -138,7 +138,7 @@ class Node:
         )
         #: Membership's own streams, where this process is a membership node.
         self.system_mesh: Mesh | None = None
-        self.peer_server = GrpcServer()
+        self.peer_server = GrpcServer(message_bytes_max=PEER_MESSAGE_BYTES_MAX)
         self.client_server = GrpcServer(connections_max=settings.limits.connections_max)
         self.services: list[Service] = []
         self.incarnation = 0

@@ -33,6 +33,8 @@ ENV_PREFIX = "ORDERCAST_"
 NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 #: What one gRPC message can hold; a frame carries at least one envelope, with its header.
 MESSAGE_BYTES_MAX = 64 << 20
+#: Between processes: a snapshot is one message, with the log that its sender keeps.
+PEER_MESSAGE_BYTES_MAX = 1 << 30
 ENVELOPE_BYTES_MAX = 32 << 20
 MEMBERSHIP_NODES_MAX = 15
 

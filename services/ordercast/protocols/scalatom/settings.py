@@ -26,7 +26,7 @@ class Settings:
     #: rise by about two per envelope of the busiest group, and jump ahead where a clock was raised: keep it large.
     idempotence_distance: int = 1_000_000_000
     #: How many sequences per (producer, set) keep their offsets for repeated receipts.
-    idempotence_window: int = 1024
+    idempotence_window: int = 4096
     #: Entries of the log in one catch-up chunk, and their bytes; one entry goes whatever its size.
     log_chunk: int = 64
     log_chunk_bytes: int = 1 << 20
@@ -56,8 +56,8 @@ _SECONDS = {
 _COUNTS = {
     "clock_reserved": (1, 1_000_000),
     "idempotence_distance": (1_000_000, CLOCK_MAX),
-    # A client may have 256 messages under way: it must get the receipts of all of them again.
-    "idempotence_window": (256, 65_536),
+    # A client may have 4096 messages under way: it must get the receipts of all of them again.
+    "idempotence_window": (4096, 65_536),
     "log_chunk": (1, 1024),
     "log_chunk_bytes": (1, 1 << 24),
 }
