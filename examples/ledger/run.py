@@ -13,6 +13,7 @@ from random import Random
 
 import ordercast
 from ordercast.local.cluster import LocalCluster
+from ordercast.local.load import wait_for_equal_logs
 
 sys.path.insert(0, str(Path(__file__).parent))
 from ledger import Shard, Transfer, shards_of, total
@@ -66,7 +67,8 @@ async def run(cluster: LocalCluster, clients: int, transfers: int) -> bool:
     await asyncio.gather(*(transfer_money(gateways, transfers, seed) for seed in range(clients)))
     await crashes
     print(f"{clients * transfers} transfers have their receipts")
-    await asyncio.sleep(1)  # the last replica to come back is reading what it missed
+    # The last replica to come back is reading what it missed.
+    await asyncio.to_thread(wait_for_equal_logs, gateways[0], 30)
     replays = {
         name: await asyncio.gather(*(replay(gateways, name, replica) for replica in cluster.members))
         for name in SHARDS

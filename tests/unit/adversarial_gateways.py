@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from ordercast.client.errors import OrdercastError, Unavailable
 from ordercast.client.session import Session
 from ordercast.client.types import Receipt
-from ordercast.core.ids import envelope_id, order_key
+from ordercast.core.ids import envelope_id, order_key, pack_u64, unpack_u64
 from ordercast.gateway.producer import Producer, Waiting
+from ordercast.gateway.tokens import Tokens
 from ordercast.protocols.scalatom.idempotence import ProducerTable
 from ordercast.v1.common_pb2 import REFUSAL_FENCED, REFUSAL_UNSPECIFIED, Message, ProducerRange
 from ordercast.v1.gateway_pb2 import (
@@ -28,6 +29,12 @@ from ordercast.v1.gateway_pb2 import (
 
 GROUPS = ("a", "b", "c")
 BAD = b"bad"
+TOKENS = Tokens(b"the cluster's key")
+DOMAIN = "d"
+
+
+def token_of(clock: int, domain: str = DOMAIN) -> bytes:
+    return TOKENS.sign(domain, pack_u64(clock))
 
 
 @dataclass
@@ -115,8 +122,8 @@ class GatewayModel:
         del producer.requests[item.key]
         outcomes = self.world.deliver(item)
         first = outcomes[item.groups[0]]
-        token = f"token {self.world.sn}".encode()
-        known = {"epoch": first.epoch, "last_sequence": first.last_sequence, "session": token}
+        session = token_of(self.world.sn)
+        known = {"epoch": first.epoch, "last_sequence": first.last_sequence, "session": session}
         if first.refusal != REFUSAL_UNSPECIFIED:
             fenced = first.refusal == REFUSAL_FENCED
             status = PUBLISH_STATUS_FENCED if fenced else PUBLISH_STATUS_SEQUENCE_GAP
@@ -164,6 +171,8 @@ class World:
         self.logs: dict[str, list[bytes]] = {group: [] for group in GROUPS}
         self.tables = self._new_tables()
         self.sn = 0
+        #: By the session's instance: the highest clock that it was told of.
+        self.seen: dict[bytes, int] = {}
         self.now = 0.0
         self.published: list[tuple[tuple[str, ...], bytes]] = []
         self.outcomes: dict[int, Receipt | OrdercastError] = {}
@@ -207,6 +216,15 @@ class World:
         )
         return number
 
+    def see(self, clock: int) -> None:
+        """The application read something from a log."""
+        self._told(clock)
+        self.session.see(token_of(clock))
+
+    def _told(self, clock: int) -> None:
+        instance = self.session.instance
+        self.seen[instance] = max(self.seen.get(instance, 0), clock)
+
     def dial(self) -> bool:
         if not self.session.dial_due(self.now):
             return False
@@ -228,6 +246,9 @@ class World:
             return []
         assert self.current is not None
         requests = [PublishRequest.FromString(request.SerializeToString()) for request in frame.requests]
+        for request in requests:
+            shown = unpack_u64(TOKENS.verify(DOMAIN, request.session))
+            assert shown >= self.seen.get(self.session.instance, 0), "not behind all that was seen"
         self.current.requests.extend(requests)
         return requests
 
@@ -249,7 +270,10 @@ class World:
     def receive(self, chance: float = 0.5) -> bool:
         if self.current is None or not self.current.replies:
             return False
-        self.session.received(self.current.number, self.current.replies.popleft(), self.now, chance)
+        response = self.current.replies.popleft()
+        for reply in response.replies:
+            self._told(unpack_u64(TOKENS.verify(DOMAIN, reply.session)))
+        self.session.received(self.current.number, response, self.now, chance)
         self.settle()
         return True
 

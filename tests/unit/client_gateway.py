@@ -17,7 +17,8 @@ from google.rpc.error_details_pb2 import ErrorInfo
 from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 
-from ordercast.core.ids import envelope_id, order_key
+from ordercast.core.ids import envelope_id, order_key, pack_u64, sn_of
+from ordercast.gateway.tokens import Tokens
 from ordercast.protocols.scalatom.idempotence import ProducerTable
 from ordercast.v1.common_pb2 import (
     REFUSAL_FENCED,
@@ -49,6 +50,13 @@ from ordercast.v1.gateway_pb2 import (
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceServicer, add_GatewayServiceServicer_to_server
 from ordercast.v1.membership_pb2 import Cursor, Group
 from ordercast.v1.sequencer_pb2 import LogEntry
+
+TOKENS = Tokens(b"the cluster's key")
+DOMAIN = "default"
+
+
+def token_of(clock: int) -> bytes:
+    return TOKENS.sign(DOMAIN, pack_u64(clock))
 
 
 @dataclass
@@ -109,6 +117,10 @@ class ClusterModel:
                     found += [message.payload for message in messages[start : start + span.count]]
         return found
 
+    def shows(self, token: bytes) -> bytes:
+        """The clock in it."""
+        return TOKENS.verify(DOMAIN, token)
+
     def publish(self, request: PublishRequest) -> list[PublishReply]:
         with self.changed:
             self.requests.append(request)
@@ -152,7 +164,7 @@ class ClusterModel:
         self.changed.notify_all()
         first = outcomes[groups[0]]
         reply.epoch, reply.last_sequence = first.epoch, first.last_sequence
-        reply.session = f"token {self.sn}".encode()
+        reply.session = token_of(self.sn)
         if first.refusal != REFUSAL_UNSPECIFIED:
             is_fenced = first.refusal == REFUSAL_FENCED
             reply.status = PUBLISH_STATUS_FENCED if is_fenced else PUBLISH_STATUS_SEQUENCE_GAP
@@ -226,9 +238,11 @@ class GatewayServicer(GatewayServiceServicer):
                 if not entries:
                     cluster.changed.wait(0.05)
             position += len(entries)
-            wanted = [e.SerializeToString() for e in entries if self._end(e) > offset]
+            wanted = [entry for entry in entries if self._end(entry) > offset]
             if wanted:
-                yield SubscribeResponse(deliveries=Deliveries(entries=wanted))
+                session = token_of(sn_of(wanted[-1].order_key))
+                serialised = [entry.SerializeToString() for entry in wanted]
+                yield SubscribeResponse(deliveries=Deliveries(entries=serialised, session=session))
 
     def _offset(self, start, group: GroupModel, context) -> int:
         if start.cursor and (start.group, start.cursor) in self.cluster.cursors:

@@ -19,7 +19,7 @@ from ordercast.errors import (
 )
 from ordercast.v1.gateway_pb2 import PUBLISH_STATUS_UNAVAILABLE
 from tests.unit.certificates import Authority
-from tests.unit.client_gateway import ClusterModel, served
+from tests.unit.client_gateway import ClusterModel, served, token_of
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_a_message_is_published_and_read_back_with_all_it_carries(cluster, addre
 
     receipt, (delivery,), token = run(main)
     assert receipt.offsets == {"a": 0, "b": 0}
-    assert token == b"token 1"
+    assert token == token_of(1)
     assert (delivery.payload, delivery.key, delivery.headers) == (b"hello", b"k", {"h": b"v"})
     assert delivery.message_id == receipt.message_id
 
@@ -265,7 +265,7 @@ def test_a_token_of_another_client_goes_with_the_message(cluster, address):
                 await third.publish(b"3", to="a")
 
     run(main)
-    assert [request.session for request in cluster.requests] == [b"", b"token 1", b"token 2"]
+    assert [request.session for request in cluster.requests] == [b"", token_of(1), token_of(2)]
 
 
 def test_a_client_that_has_seen_something_itself_can_still_follow_another(cluster, address):
@@ -274,9 +274,47 @@ def test_a_client_that_has_seen_something_itself_can_still_follow_another(cluste
             await one.publish(b"1", to="a")
             await other.publish(b"2", to="b")
             await other.publish(b"3", to="b", after=one.session_token)
+            await one.publish(b"4", to="b", after=other.session_token)
 
     run(main)
-    assert [request.session for request in cluster.requests] == [b"", b"", b"token 2", b"token 1"]
+    assert [request.session for request in cluster.requests] == [b"", b"", token_of(2), token_of(3)]
+
+
+def test_what_is_published_comes_behind_what_was_handed_to_the_application_and_not_what_was_read_ahead(
+    cluster, address
+):
+    """The gateway sends three entries at a time, and the SDK reads all of them ahead."""
+
+    async def main():
+        async with ordercast.connect(address) as writer, ordercast.connect(address) as reader:
+            for _ in range(9):
+                await writer.publish(b"x", to="a")
+            async with reader.subscribe("a", start="earliest") as deliveries:
+                while len(deliveries._reader._ahead) < 9:
+                    await asyncio.sleep(0.01)
+                assert reader.session_token == b""
+                tokens = []
+                for _ in range(4):
+                    delivery = await anext(deliveries)
+                    await reader.publish(delivery.payload, to="b")
+                    tokens.append(cluster.requests[-1].session)
+                    assert cluster.shows(tokens[-1]) >= delivery.order_key[:8]
+                return tokens
+
+    assert run(main)[0] == token_of(3)
+
+
+@pytest.mark.parametrize("token", [b"made up", bytes(27), token_of(1) * 2, "text"])
+def test_a_token_of_a_wrong_shape_is_refused_before_anything_is_sent(cluster, address, token):
+    async def main():
+        with pytest.raises(InvalidArgument, match="session token"):
+            ordercast.connect(address, session_token=token)
+        async with ordercast.connect(address) as oc:
+            with pytest.raises(InvalidArgument, match="session token"):
+                await oc.publish(b"x", to="a", after=token)
+
+    run(main)
+    assert cluster.requests == []
 
 
 def test_a_subscription_goes_on_after_its_stream_broke(cluster, address):

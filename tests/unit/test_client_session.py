@@ -5,6 +5,7 @@ import pytest
 from ordercast.client import session as session_module
 from ordercast.client.errors import (
     DeadlineExceeded,
+    FailedPrecondition,
     Fenced,
     InvalidArgument,
     NotFound,
@@ -15,6 +16,7 @@ from ordercast.client.errors import (
 )
 from ordercast.client.session import BACKOFF_S_MAX, REQUEST_BYTES_MAX, REQUEST_MESSAGES_MAX, Session, backoff_s
 from ordercast.client.types import Receipt, message_id
+from ordercast.core.session_token import PARTS_MAX, merge
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_INVALID_ARGUMENT,
@@ -23,7 +25,7 @@ from ordercast.v1.gateway_pb2 import (
     PublishReply,
     PublishStreamResponse,
 )
-from tests.unit.adversarial_gateways import World
+from tests.unit.adversarial_gateways import World, token_of
 
 A, AB, B = ("a",), ("a", "b"), ("b",)
 
@@ -100,7 +102,7 @@ def test_a_receipt_says_where_each_message_of_a_run_is():
     assert (first.offsets, second.offsets) == ({"a": 1, "b": 0}, {"a": 2, "b": 1})
     assert second.message_id == message_id(world.session.producer, AB, 2)
     assert first.order_key == second.order_key
-    assert world.session.token == b"token 2"
+    assert world.session.token == token_of(2)
 
 
 def test_a_duplicate_whose_place_is_no_longer_known_has_no_offsets():
@@ -352,56 +354,138 @@ def test_closing_tells_everyone_what_is_known():
 
 
 def test_a_message_behind_somebody_elses_token_comes_behind_ours_too():
+    """In each domain behind what is later, with one request and no opening."""
+    world = connected(credits=(64,), in_flight_max=64)
+    ours, elsewhere = world.session.token, token_of(3, "e")
+    world.publish(B, after=token_of(9))
+    world.publish(B, after=elsewhere)
+    world.publish(B)
+    assert [(request.session, request.open_token) for request in world.write()] == [
+        (token_of(9), b""),
+        (merge(ours, elsewhere), b""),
+        (ours, b""),
+    ]
+    assert world.session.token == ours, "what one message shows is not what the producer has seen"
+
+
+def test_messages_behind_the_same_token_share_a_request():
+    world = connected(credits=(64,), in_flight_max=64)
+    for after in (token_of(9), token_of(9), token_of(8)):
+        world.publish(A, after=after)
+    assert [len(request.messages) for request in world.write()] == [2, 1]
+
+
+def test_what_was_read_is_shown_with_the_next_request():
     world = connected()
-    world.publish(B, after=b"theirs")
-    (opening,) = world.write()
-    assert (opening.session, bool(opening.open_token)) == (b"token 1", True)
-    finish(world)
-    (request,) = world.write()
-    assert request.session == b"theirs"
+    world.publish(A)
+    world.session.see(token_of(50))
+    world.session.see(token_of(40))
+    world.session.see(b"")
+    assert [request.session for request in world.write()] == [token_of(50)]
 
 
-def refuse_token(world: World) -> None:
-    """As a gateway does with a token of another domain."""
-    (request,) = world.write()
-    reply = PublishReply(
-        producer=request.producer,
-        groups=request.groups,
-        first_sequence=request.first_sequence,
-        count=len(request.messages),
-        status=PUBLISH_STATUS_INVALID_ARGUMENT,
-        detail="not a session token of this domain",
-        open_token=request.open_token,
-    )
-    world.current.requests.clear()
-    world.session.received(world.session.stream, PublishStreamResponse(replies=[reply]), world.now, 0.5)
-    world.settle()
+def test_a_repetition_shows_what_was_seen_meanwhile():
+    world = connected(credits=(8, 8))
+    world.publish(A)
+    world.write()
+    world.lose(unread_lost=1)
+    world.session.see(token_of(50))
+    world.wait(1.0)
+    world.dial()
+    world.receive()
+    assert [request.session for request in world.write()] == [token_of(50)]
 
 
 @pytest.mark.parametrize("is_named", [False, True])
-def test_a_set_in_another_domain_shows_only_its_own_token(is_named):
+def test_one_producer_in_two_domains_shows_what_it_saw_in_both(is_named):
     world = connected(is_named=is_named)
-    number = world.publish(B)
-    refuse_token(world)
-    assert world.write()[0].session == b""
-    world.heal()
-    assert isinstance(world.outcomes[number], Receipt)
-    own = world.session.token
-    world.publish(A)
-    assert world.write()[0].session not in (b"", own)
-    finish(world)
+    ours = world.session.token
     world.publish(B)
-    assert world.write()[0].session == own
+    request = world.write()[0]
+    assert request.session == ours
+    reply = PublishReply(producer=request.producer, groups=B, session=token_of(3, "e"))
+    world.session.received(world.session.stream, PublishStreamResponse(replies=[reply]), world.now, 0.5)
+    world.heal()
+    world.publish(A)
+    assert world.write()[0].session == merge(world.session.token, token_of(3, "e"))
+    assert len(world.session.token) == 2 * len(ours)
+
+
+def test_an_opening_shows_what_was_seen():
+    world = World(is_named=True)
+    world.publish(A)
+    world.see(7)
+    world.dial()
+    world.receive()
+    (opening,) = world.write()
+    assert opening.open_token
+    assert opening.session == token_of(7)
 
 
 def test_a_token_that_the_caller_brought_and_no_gateway_knows_is_an_error():
     world = World()
-    world.session = Session(b"p", b"i", token=b"made up")
+    made_up = token_of(1)[:-1] + b"?"
+    world.session = Session(b"p", b"i", token=made_up)
     number = world.publish(A)
     world.dial()
     world.receive()
-    refuse_token(world)
+    (request,) = world.session.frame(world.now).requests
+    assert request.session == made_up
+    reply = PublishReply(
+        producer=b"p",
+        groups=A,
+        first_sequence=1,
+        count=1,
+        status=PUBLISH_STATUS_INVALID_ARGUMENT,
+        detail="no token",
+    )
+    world.session.received(world.session.stream, PublishStreamResponse(replies=[reply]), world.now, 0.5)
+    world.settle()
     assert isinstance(world.outcomes[number], InvalidArgument)
+
+
+def full_token() -> bytes:
+    """With as many domains as a token takes, and none of them the gateways' own."""
+    token = b""
+    for number in range(PARTS_MAX):
+        token = merge(token, token_of(1, f"domain-{number}"))
+    return token
+
+
+def test_a_token_that_does_not_fit_beside_ours_is_refused():
+    world = connected()
+    with pytest.raises(InvalidArgument, match="at most 16 domains"):
+        world.session.publish(Message(), A, handle=1, deadline=1e9, after=full_token())
+    with pytest.raises(InvalidArgument, match="not a session token"):
+        world.session.publish(Message(), A, handle=1, deadline=1e9, after=b"made up")
+    assert world.session.pending == 0
+
+
+def test_who_has_seen_more_domains_than_a_token_takes_publishes_no_more():
+    """It is told so; what is under way gets its receipt."""
+    session: Session[int] = Session(b"p", b"i", token=full_token())
+    session.publish(Message(), A, handle=1, deadline=1e9)
+    session.dialed(0.0)
+    session.received(1, PublishStreamResponse(credits=8), 0.0, 0.5)
+    session.frame(0.0)
+    receipt = PublishReply(producer=b"p", groups=A, first_sequence=1, count=1, status=1, session=token_of(1))
+    session.received(1, PublishStreamResponse(replies=[receipt]), 0.0, 0.5)
+    ((_, outcome),) = session.take_settled()
+    assert isinstance(outcome, Receipt)
+    assert session.token == full_token()
+    with pytest.raises(FailedPrecondition, match="at most 16 domains"):
+        session.publish(Message(), A, handle=2, deadline=1e9)
+
+
+def test_what_a_message_waits_to_show_keeps_its_room_in_the_token():
+    session: Session[int] = Session(b"p", b"i")
+    session.publish(Message(), A, handle=1, deadline=1e9, after=full_token())
+    session.see(token_of(1))
+    with pytest.raises(FailedPrecondition):
+        session.publish(Message(), A, handle=2, deadline=1e9)
+    session.dialed(0.0)
+    session.received(1, PublishStreamResponse(credits=8), 0.0, 0.5)
+    assert [request.session for request in session.frame(0.0).requests] == [full_token()]
 
 
 def test_the_number_of_sets_is_bounded(monkeypatch):

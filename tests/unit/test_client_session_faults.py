@@ -12,14 +12,15 @@ from ordercast.client.errors import (
     Unavailable,
 )
 from ordercast.client.types import Receipt
+from ordercast.core.session_token import merge
 from ordercast.v1.gateway_pb2 import PUBLISH_STATUS_RESOURCE_EXHAUSTED, PUBLISH_STATUS_UNAVAILABLE
-from tests.unit.adversarial_gateways import BAD, World
+from tests.unit.adversarial_gateways import BAD, World, token_of
 
 SETS = (("a",), ("a", "b"), ("b", "c"), ("c",))
 NOT_STORED = (DeadlineExceeded, ResourceExhausted, Unavailable, InvalidArgument)
 
 STEPS = ("publish", "dial", "write", "read", "order", "receive") * 2
-STEPS += ("lose", "cut", "wait", "refuse", "overdue", "bad", "forget", "after")
+STEPS += ("lose", "cut", "wait", "refuse", "overdue", "bad", "forget", "after", "see")
 #: Without what makes a message go again under a new number: that one comes behind what was stored meanwhile.
 ORDERLY_STEPS = tuple(step for step in STEPS if step not in ("overdue", "bad", "forget", "after"))
 
@@ -34,7 +35,10 @@ def perform(world: World, step: str, choice: int) -> None:
             for _ in range(1 + choice // 4):
                 world.publish(SETS[choice % 4])
         case "after":
-            world.publish(SETS[choice % 4], unordered=choice > 3, after=b"somebody's")
+            somebodys = merge(token_of(choice), token_of(choice, "another domain"))
+            world.publish(SETS[choice % 4], unordered=choice > 3, after=somebodys)
+        case "see":
+            world.see(world.sn + choice)
         case "bad":
             world.publish(SETS[choice % 4], bad=True)
         case "overdue":

@@ -57,8 +57,8 @@ def started(offset: int) -> SubscribeResponse:
     return SubscribeResponse(started=SubscribeStarted(offset=offset))
 
 
-def deliveries(*entries: bytes) -> SubscribeResponse:
-    return SubscribeResponse(deliveries=Deliveries(entries=entries))
+def deliveries(*entries: bytes, session: bytes = b"") -> SubscribeResponse:
+    return SubscribeResponse(deliveries=Deliveries(entries=entries, session=session))
 
 
 def test_an_entry_yields_what_is_new_in_it():
@@ -120,6 +120,18 @@ def test_a_new_stream_goes_on_behind_what_was_used():
     subscriber.received(started(3))
     subscriber.received(deliveries(second))
     assert [delivery.offset for delivery in subscriber.take()] == [3, 4, 5]
+
+
+def test_the_token_of_a_response_is_seen_with_the_first_that_is_taken_of_it():
+    subscriber = reader()
+    subscriber.received(started(0))
+    two = [entry(0, [(b"p", 1, 1, 0)]), entry(1, [(b"p", 2, 1, 0)])]
+    subscriber.received(deliveries(*two, session=b"behind two"))
+    subscriber.received(deliveries(entry(2, [(b"p", 3, 1, 0)]), session=b"behind three"))
+    seen = [subscriber.session]
+    while subscriber.take():
+        seen.append(subscriber.session)
+    assert seen == [b"", b"behind two", b"behind two", b"behind three"]
 
 
 def test_entries_without_news_are_passed_over():

@@ -14,7 +14,7 @@ from ordercast.errors import (
     OutOfRange,
 )
 from ordercast.v1.gateway_pb2 import PUBLISH_STATUS_RESOURCE_EXHAUSTED
-from tests.unit.client_gateway import ClusterModel, served
+from tests.unit.client_gateway import ClusterModel, served, token_of
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_a_message_is_published_and_read_back_with_all_it_carries(cluster, addre
         receipt = oc.publish(b"hello", to=["b", "a"], key="k", headers={"h": "v"})
         assert receipt.offsets == {"a": 0, "b": 0}
         assert not receipt.duplicate
-        assert oc.session_token == b"token 1"
+        assert oc.session_token == token_of(1)
         with oc.subscribe("a", start="earliest", stop_at_end=True) as deliveries:
             (delivery,) = list(deliveries)
     assert (delivery.payload, delivery.key, delivery.headers) == (b"hello", b"k", {"h": b"v"})
@@ -136,6 +136,31 @@ def test_a_cursor_is_where_it_was_acknowledged_when_the_subscription_is_left(clu
             rest[-1].ack()
         assert [delivery.offset for delivery in rest] == [7, 8, 9]
         assert [(c.name, c.offset) for c in oc.cursors("a")] == [("mine", 10)]
+
+
+def test_what_is_published_comes_behind_what_was_handed_to_the_application(cluster, address):
+    """The gateway sends three entries at a time; nothing is seen before the first of them is handed out."""
+    with ordercast.connect_sync(address) as writer, ordercast.connect_sync(address) as reader:
+        for _ in range(9):
+            writer.publish(b"x", to="a")
+        with reader.subscribe("a", start="earliest") as deliveries:
+            deliveries._wait(lambda: len(deliveries._reader._ahead) == 9, 10.0)
+            assert reader.session_token == b""
+            for _ in range(4):
+                delivery = next(deliveries)
+                reader.publish(delivery.payload, to="b")
+                assert cluster.shows(cluster.requests[-1].session) >= delivery.order_key[:8]
+    first = next(request for request in cluster.requests if list(request.groups) == ["b"])
+    assert first.session == token_of(3)
+
+
+@pytest.mark.parametrize("token", [b"made up", token_of(1) * 2, "text"])
+def test_a_token_of_a_wrong_shape_is_refused_before_anything_is_sent(cluster, address, token):
+    with pytest.raises(InvalidArgument, match="session token"):
+        ordercast.connect_sync(address, session_token=token)
+    with ordercast.connect_sync(address) as oc, pytest.raises(InvalidArgument, match="session token"):
+        oc.publish(b"x", to="a", after=token)
+    assert cluster.requests == []
 
 
 def test_errors_of_a_subscription_have_types_and_details(cluster, address):

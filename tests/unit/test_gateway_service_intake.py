@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from ordercast.core.ids import pack_u64
+from ordercast.core.session_token import merge, tag_of
 from ordercast.gateway.freshness import Freshness
 from ordercast.gateway.intake import (
     PRODUCER_BYTES_MAX,
@@ -91,10 +92,21 @@ def test_the_key_is_the_one_that_came_with_the_registration():
 
 @pytest.mark.parametrize(
     "session",
-    [b"x", CLOCK, CLOCK + bytes(16), Tokens(KEY).sign("e", CLOCK), Tokens(b"another").sign("d", CLOCK)],
+    [b"x", CLOCK, CLOCK + bytes(16), tag_of("d") + CLOCK + bytes(16), Tokens(b"another").sign("d", CLOCK)],
 )
-def test_a_token_that_is_not_of_this_domain_and_cluster_is_refused(session):
+def test_a_token_that_is_malformed_or_not_of_this_cluster_is_refused(session):
     assert wrong_with(Intake(make_node()), request("a", session=session)) == PUBLISH_STATUS_INVALID_ARGUMENT
+
+
+def test_a_token_shows_what_was_seen_in_the_domain_and_nothing_else():
+    seen = merge(Tokens(KEY).sign("d", CLOCK), Tokens(KEY).sign("e", pack_u64(99)))
+    for group, shown in (("a", CLOCK), ("x", pack_u64(99))):
+        made = request(group, session=seen)
+        Intake(make_node()).admit(made, None)
+        assert made.session == shown
+    elsewhere = request("a", session=Tokens(KEY).sign("e", CLOCK))
+    Intake(make_node()).admit(elsewhere, None)
+    assert elsewhere.session == b""
 
 
 @pytest.mark.parametrize(
@@ -172,6 +184,21 @@ def test_a_reply_has_names_a_signed_token_and_the_producer_as_the_client_knows_i
     assert list(reply.groups) == ["a", "b"]
     assert (reply.offsets[0].group, reply.producer) == ("a", b"p")
     assert Tokens(KEY).verify("d", reply.session) == CLOCK
+
+
+@pytest.mark.parametrize(
+    ("detail", "told"),
+    [
+        ("group 'a#1' has no quorum", "group 'a' has no quorum"),
+        ("group 'a.b-2_c#17' is being deleted", "group 'a.b-2_c' is being deleted"),
+        ("a#1, b#22: no", "a, b: no"),
+        ("out of credits", "out of credits"),
+        ("# 7", "# 7"),
+    ],
+)
+def test_a_text_from_the_machine_has_names_and_no_ids(detail, told):
+    reply = PublishReply(groups=["a#1"], detail=detail)
+    assert Intake(make_node()).to_client(reply, None).detail == told
 
 
 def test_one_reply_for_two_streams_is_translated_once():

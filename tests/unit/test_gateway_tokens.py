@@ -1,49 +1,129 @@
-"""Session tokens: only what the cluster signed, for this domain, is taken."""
+"""Session tokens: only what the cluster signed is taken, and two tokens become one without the key."""
+
+import contextlib
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import pack_u64
-from ordercast.gateway.tokens import CLOCK_BYTES, MAC_BYTES, Tokens
+from ordercast.core.session_token import PART_BYTES, PARTS_MAX, TAG_BYTES, merge, parts_of, tag_of
+from ordercast.gateway.tokens import Tokens
 
+TOKENS = Tokens(b"key")
 CLOCK = pack_u64(12345)
+DOMAINS = [f"domain-{number}" for number in range(PARTS_MAX)]
+
+
+def token_of(clocks: dict[str, int]) -> bytes:
+    token = b""
+    for domain, clock in clocks.items():
+        token = merge(token, TOKENS.sign(domain, pack_u64(clock)))
+    return token
+
+
+#: What somebody may have seen: clocks by domain.
+SEEN = st.dictionaries(st.sampled_from(DOMAINS), st.integers(1, 2**62), max_size=PARTS_MAX)
+
+
+# --------------------------------------------------------------------------------------------------- verifying
 
 
 def test_a_token_says_what_was_signed_at_any_gateway_with_the_key():
-    token = Tokens(b"key").sign("d", CLOCK)
-    assert len(token) == CLOCK_BYTES + MAC_BYTES
+    token = TOKENS.sign("d", CLOCK)
+    assert len(token) == PART_BYTES
     assert Tokens(b"key").verify("d", token) == CLOCK
 
 
 @pytest.mark.parametrize("domain", ["e", "d2", "", "d\0"])
-def test_a_token_of_one_domain_is_none_of_another(domain):
-    tokens = Tokens(b"key")
-    with pytest.raises(RemoteProtocolError):
-        tokens.verify(domain, tokens.sign("d", CLOCK))
+def test_a_token_of_one_domain_shows_nothing_in_another(domain):
+    assert TOKENS.verify(domain, TOKENS.sign("d", CLOCK)) == b""
+
+
+def test_a_part_with_another_domains_tag_is_forged():
+    moved = tag_of("e") + TOKENS.sign("d", CLOCK)[TAG_BYTES:]
+    with pytest.raises(RemoteProtocolError, match="not a session token"):
+        TOKENS.verify("e", moved)
 
 
 def test_a_token_of_another_cluster_is_refused():
-    with pytest.raises(RemoteProtocolError):
-        Tokens(b"key").verify("d", Tokens(b"another").sign("d", CLOCK))
+    with pytest.raises(RemoteProtocolError, match="not a session token"):
+        TOKENS.verify("d", Tokens(b"another").sign("d", CLOCK))
 
 
-def test_no_bit_of_a_token_can_be_changed():
-    tokens = Tokens(b"key")
-    token = tokens.sign("d", CLOCK)
+def test_no_bit_of_a_part_can_be_changed():
+    """A part with another tag is another domain's: then nothing is shown."""
+    token = TOKENS.sign("d", CLOCK)
     for bit in range(8 * len(token)):
         forged = bytearray(token)
         forged[bit // 8] ^= 1 << bit % 8
-        with pytest.raises(RemoteProtocolError):
-            tokens.verify("d", bytes(forged))
+        if bit < 8 * TAG_BYTES:
+            assert TOKENS.verify("d", bytes(forged)) == b""
+        else:
+            with pytest.raises(RemoteProtocolError, match="not a session token"):
+                TOKENS.verify("d", bytes(forged))
 
 
-@pytest.mark.parametrize("length", [0, 1, CLOCK_BYTES, CLOCK_BYTES + MAC_BYTES - 1, CLOCK_BYTES + MAC_BYTES + 1])
-def test_a_token_of_another_length_is_refused(length):
-    tokens = Tokens(b"key")
+def test_what_others_forged_for_their_domain_does_not_matter_in_ours():
+    forged = merge(TOKENS.sign("d", CLOCK), tag_of("e") + bytes(PART_BYTES - TAG_BYTES))
+    assert TOKENS.verify("d", forged) == CLOCK
     with pytest.raises(RemoteProtocolError):
-        tokens.verify("d", (tokens.sign("d", CLOCK) * 2)[:length])
+        TOKENS.verify("e", forged)
 
 
 def test_without_a_key_nothing_is_signed():
     with pytest.raises(ValueError, match="key"):
         Tokens(b"")
+
+
+# ------------------------------------------------------------------------------------------------------- shape
+
+
+@pytest.mark.parametrize("length", [1, TAG_BYTES, PART_BYTES - 1, PART_BYTES + 1, 2 * PART_BYTES - 1])
+def test_a_token_of_another_length_is_refused(length):
+    token = token_of({"d": 1, "e": 1, "f": 1})
+    with pytest.raises(RemoteProtocolError, match="not a session token"):
+        TOKENS.verify("d", token[:length])
+
+
+def test_parts_that_are_not_in_order_or_twice_there_are_refused():
+    token = token_of({"d": 1, "e": 1})
+    first, second = token[:PART_BYTES], token[PART_BYTES:]
+    for wrong in (second + first, first + first, first + second + second):
+        with pytest.raises(RemoteProtocolError, match="not a session token"):
+            parts_of(wrong)
+
+
+def test_a_token_has_a_bound():
+    full = token_of(dict.fromkeys(DOMAINS, 1))
+    assert TOKENS.verify(DOMAINS[3], full) == pack_u64(1)
+    one_more = b"".join(sorted([*parts_of(full).values(), TOKENS.sign("one more", CLOCK)]))
+    with pytest.raises(RemoteProtocolError, match="not a session token"):
+        TOKENS.verify(DOMAINS[3], one_more)
+    with pytest.raises(RemoteProtocolError, match="at most 16 domains"):
+        merge(full, TOKENS.sign("one more", CLOCK))
+
+
+@given(token=st.binary(max_size=PART_BYTES * 3))
+def test_any_bytes_are_a_token_or_an_error(token):
+    with contextlib.suppress(RemoteProtocolError):
+        assert b"".join(parts_of(token).values()) == token
+
+
+# ----------------------------------------------------------------------------------------------------- merging
+
+
+@given(one=SEEN, other=SEEN)
+def test_two_tokens_become_one_with_the_higher_clock_of_each_domain(one, other):
+    merged = merge(token_of(one), token_of(other))
+    for domain in DOMAINS:
+        clock = max(one.get(domain, 0), other.get(domain, 0))
+        assert TOKENS.verify(domain, merged) == (pack_u64(clock) if clock else b"")
+    assert merged == merge(token_of(other), token_of(one))
+    assert merge(merged, token_of(one)) == merged
+
+
+def test_a_token_merged_with_none_is_itself():
+    token = TOKENS.sign("d", CLOCK)
+    assert merge(token, b"") == merge(b"", token) == merge(token, token) == token

@@ -4,6 +4,7 @@ import pytest
 
 from ordercast.core.machine import Deliver, Effect, Ended, Persist, ResetLog, Retired, SetTimer
 from ordercast.protocols.scalatom.machine import Scalatom
+from ordercast.protocols.scalatom.settings import Settings
 from ordercast.v1.consensus_pb2 import Close
 from ordercast.v1.sequencer_pb2 import EnvelopeDurable, FetchLog, Gossip, Have, HaveAsk, LogChunk, RecTs, Snapshot
 from tests.unit.driving import (
@@ -173,6 +174,17 @@ def test_a_chunk_of_the_log_has_few_bytes_but_one_entry_at_least(bytes_max, coun
     effects = given_log(host, taker)
     assert len(delivered(effects)) == count
     assert [fetch.position for fetch in sent(effects, FetchLog)] == ([] if count == 5 else [count])
+
+
+def test_many_envelopes_that_others_have_delivered_are_fetched_together():
+    """Paused for long, a replica hears of thousands of them at once, and asks about each."""
+    host, missed = Host(), [envelope_of(counter, "a") for counter in range(20)]
+    host.gossip("n2", 100, *((10 + index, envelope) for index, envelope in enumerate(missed)))
+    haves = [Have(id=envelope.header.id, groups=destinations("a")) for envelope in missed]
+    answered = [host.receive(peer, have) for have in haves for peer in ("n2", "n3")]
+    assert len(sent([effect for effects in answered for effect in effects], FetchLog)) == 1
+    host.tick(Settings().patience_s_max)
+    assert len(sent(host.receive("n3", haves[0]), FetchLog)) == 1, "whoever was asked did not answer"
 
 
 def test_what_waits_in_the_queue_is_not_delivered_again_after_it_came_by_the_log():

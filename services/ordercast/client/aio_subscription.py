@@ -40,6 +40,8 @@ class Gateways(Protocol):
 
     async def _call(self, name: str, request: Any) -> Any: ...
 
+    def _see(self, token: bytes) -> None: ...
+
 
 class Subscription:
     """An async iterator of deliveries. Use it with `async with`: leaving waits for the cursor's last move."""
@@ -114,6 +116,8 @@ class Subscription:
                 return delivery
             deliveries = self._reader.take()
             if deliveries:
+                # Now and not when it was read ahead: the consumer gets the first of them in this very call.
+                self._gateways._see(self._reader.session)
                 self._entry = iter(deliveries)
                 self._progress.set()
                 continue

@@ -63,11 +63,6 @@ class Lane(Generic[H]):
     #: Of an opening without an answer. It is kept until there is one: the same token raises the epoch only once.
     open_token: bytes = b""
     open_stream: int = 0
-    #: In another domain than the rest, whose tokens mean nothing there: it shows only its own.
-    is_apart: bool = False
-    token: bytes = b""
-    #: The stream on which its own token was shown.
-    token_stream: int = 0
     #: How many messages have no receipt, numbered or not.
     pending: int = 0
     #: Those that have a number, by it.

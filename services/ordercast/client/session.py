@@ -12,6 +12,9 @@ next stream in the order of the publish calls. How a refusal is dealt with:
 * a higher epoch: another instance of a named producer opened the set. Nothing can be published any more.
 
 A message that goes again under a new number comes behind what was stored meanwhile, also of the same producer.
+
+What the producer has seen is one session token, merged from its receipts and from what the application has read.
+Every request shows it, so what it carries is ordered behind all of that, through any gateway.
 """
 
 from collections import deque
@@ -22,7 +25,9 @@ from typing import Generic
 
 from ordercast.client.errors import (
     DeadlineExceeded,
+    FailedPrecondition,
     Fenced,
+    InvalidArgument,
     OrdercastError,
     OutcomeUnknown,
     ResourceExhausted,
@@ -31,7 +36,9 @@ from ordercast.client.errors import (
 )
 from ordercast.client.lane import H, Item, Lane
 from ordercast.client.types import Groups, Receipt, id_prefix
+from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import pack_u64
+from ordercast.core.session_token import merge
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,
@@ -62,9 +69,6 @@ PATIENCE_S_MAX = 15.0
 BACKOFF_S = 0.05
 BACKOFF_S_MAX = 2.0
 
-#: What a gateway says of a token that is forged, or of another domain. A reply has no other sign of it.
-TOKEN_REFUSED = "not a session token"
-
 
 def backoff_s(failures: int, chance: float) -> float:
     """Longer with each failure, and spread, so that clients do not come back all at once."""
@@ -90,11 +94,10 @@ class Session(Generic[H]):
         self.instance = instance
         self.is_named = is_named
         self.in_flight_max = in_flight_max
-        #: The latest session token: what this producer has seen. Opaque.
+        #: What this producer has seen: every request shows it.
         self.token = token
-        #: The latest of all sets that are taken to be in one domain, and whether it came from a gateway.
-        self._common_token = token
-        self._is_token_ours = False
+        #: Set when it has seen something that does not go into its token: it could not publish behind that.
+        self.unseen: FailedPrecondition | None = None
         self.fenced: Fenced | None = None
         #: Counts up; the driver takes it modulo its addresses.
         self.gateway = 0
@@ -116,8 +119,6 @@ class Session(Generic[H]):
         self._dialed_at = self._heard_at = 0.0
         self._patience_s = PATIENCE_S
         self._deadline_next = inf
-        #: This stream's gateway was shown our token, and had reason to remember it ever since.
-        self._is_token_known = False
         #: A set that we do not know may be one that we used and forgot.
         self._has_forgotten_lanes = False
         self._settled: list[tuple[H, Receipt | OrdercastError]] = []
@@ -148,6 +149,10 @@ class Session(Generic[H]):
         """Take a message. Its outcome comes with `take_settled`, together with the handle."""
         if self.fenced is not None:
             raise self.fenced.copy()
+        if self.unseen is not None:
+            raise self.unseen.copy()
+        if after:
+            self._check_after(after)
         lane = self._lane(groups)
         self._tickets += 1
         item = Item(self._tickets, lane, message, message.ByteSize(), unordered, after, deadline, handle)
@@ -157,6 +162,13 @@ class Session(Generic[H]):
         self._deadline_next = min(self._deadline_next, deadline)
         if not lane.is_open:
             self._open(lane)
+
+    def _check_after(self, after: bytes) -> None:
+        """A request shows it together with our own."""
+        try:
+            merge(self.token, after)
+        except RemoteProtocolError as error:
+            raise InvalidArgument(str(error)) from None
 
     def _lane(self, groups: Groups) -> Lane[H]:
         lane = self.lanes.get(groups)
@@ -222,7 +234,7 @@ class Session(Generic[H]):
     def _drop(self) -> None:
         """What was written may have been stored, or may still be: it keeps its number and is repeated."""
         self.stream = self.credits = 0
-        self.is_ready = self._is_token_known = False
+        self.is_ready = False
         items, self.sent = self.sent, {}
         self._queue_again(items.values())
 
@@ -259,8 +271,6 @@ class Session(Generic[H]):
             room -= len(items)
             size += sum(item.size for item in items)
             frame.requests.append(self._request(items))
-        # The head of the queue may have asked for one.
-        self._write_openings(frame, room)
         return frame if frame.requests else None
 
     def _write_openings(self, frame: PublishStreamRequest, room: int) -> int:
@@ -276,31 +286,14 @@ class Session(Generic[H]):
             producer=self.producer,
             groups=lane.groups,
             open_token=lane.open_token,
-            session=self._show_token(lane),
+            session=self.token,
         )
-
-    def _token_of(self, lane: Lane[H]) -> bytes:
-        return lane.token if lane.is_apart else self._common_token
-
-    def _show_token(self, lane: Lane[H]) -> bytes:
-        if lane.is_apart:
-            lane.token_stream = self.stream
-        else:
-            self._is_token_known = True
-        return self._token_of(lane)
-
-    def _is_shown(self, lane: Lane[H]) -> bool:
-        return lane.token_stream == self.stream if lane.is_apart else self._is_token_known
 
     def _next_batch(self, room: int) -> list[Item[H]]:
         """From the front of the queue: messages to the same set that follow on each other."""
         head = self.queue[0]
         lane = head.lane
         if not lane.is_open:
-            return []
-        if head.after and self._token_of(lane) and not self._is_shown(lane):
-            # A request shows one token, and this message has to come behind ours too: an opening shows it first.
-            self._open(lane)
             return []
         batch = [head]
         size, limit = head.size, 1 if head.alone else min(room, REQUEST_MESSAGES_MAX)
@@ -341,7 +334,7 @@ class Session(Generic[H]):
             first_sequence=head.sequence,
             messages=[item.message for item in items],
             unordered=head.unordered,
-            session=head.after or self._show_token(lane),
+            session=merge(self.token, head.after) if head.after else self.token,
         )
 
     # ------------------------------------------------------------------------------------------ replies
@@ -368,30 +361,28 @@ class Session(Generic[H]):
             if lane is None or reply.producer != self.producer or self.fenced is not None:
                 continue
             if reply.session:
-                self._see(lane, reply.session)
+                self.see(reply.session)
             if reply.open_token:
                 self._on_opening_reply(lane, reply, now, chance)
             elif reply.status == PUBLISH_STATUS_OK:
                 self._on_receipt(lane, reply)
             else:
                 self._on_refusal(lane, reply, now, chance)
-        if not self.pending and not self.opening:
-            # A gateway may forget a producer that it owes nothing.
-            self._is_token_known = False
 
-    def _see(self, lane: Lane[H], token: bytes) -> None:
-        """The gateway that signed it knows it. Each covers all that the gateway knew of us before."""
-        self.token = lane.token = token
-        lane.token_stream = self.stream
-        if not lane.is_apart:
-            self._common_token = token
-            self._is_token_ours = self._is_token_known = True
-
-    def _is_of_another_domain(self, lane: Lane[H], error: OrdercastError) -> bool:
-        """The token was ours, so it was not forged. From now on the set shows only its own."""
-        is_so = TOKEN_REFUSED in error.message and self._is_token_ours and not lane.is_apart
-        lane.is_apart = lane.is_apart or is_so
-        return is_so
+    def see(self, token: bytes) -> None:
+        """Whatever is published from now on comes behind what this stands for: a receipt, or what was read."""
+        try:
+            merged = merge(self.token, token)
+            if len(merged) > len(self.token):
+                # One more domain. There has to be room beside the tokens of others that messages wait to show.
+                for item in (*self.sent.values(), *self.queue):
+                    merge(merged, item.after)
+        except RemoteProtocolError as error:
+            self.unseen = FailedPrecondition(
+                f"this connection has seen what its token cannot hold ({error}): publish on another one"
+            )
+            return
+        self.token = merged
 
     def _on_refusal(self, lane: Lane[H], reply: PublishReply, now: float, chance: float) -> None:
         """It is about the copy on this stream, and settles it.
@@ -446,10 +437,6 @@ class Session(Generic[H]):
 
     def _on_wrong(self, lane: Lane[H], items: list[Item[H]], error: OrdercastError) -> None:
         first = items[0].sequence
-        if not items[0].after and self._is_of_another_domain(lane, error):
-            self._unsend(items)
-            self._mend(lane, first)
-            return
         if len(items) > 1 and error.code == "INVALID_ARGUMENT":
             # One of them is wrong, and the others need not fail with it.
             for item in items:
@@ -511,9 +498,7 @@ class Session(Generic[H]):
             self._go_on(lane, reply.epoch, reply.last_sequence)
             return
         error = of_status(reply.status, reply.detail)
-        if self._is_of_another_domain(lane, error):
-            lane.open_stream = 0
-        elif reply.status in (PUBLISH_STATUS_INVALID_ARGUMENT, PUBLISH_STATUS_NOT_FOUND):
+        if reply.status in (PUBLISH_STATUS_INVALID_ARGUMENT, PUBLISH_STATUS_NOT_FOUND):
             self._on_cannot_open(lane, error)
         elif reply.status == PUBLISH_STATUS_FENCED:
             self._fence()

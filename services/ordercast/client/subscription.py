@@ -109,8 +109,11 @@ class Reader(Generic[D]):
         self.started: SubscribeStarted | None = None
         #: The offset of the next delivery that the consumer gets; None before it is known.
         self.next_offset: int | None = None
-        self._ahead: deque[bytes] = deque()
+        #: Entries that were read ahead, each with the session token that came with it.
+        self._ahead: deque[tuple[bytes, bytes]] = deque()
         self._ahead_bytes = 0
+        #: What the consumer has seen by what `take` gave it last: to be merged.
+        self.session = b""
         #: Cursor positions: wanted, under way on this stream, and confirmed.
         self._wanted = self._under_way = self._confirmed = 0
         #: How far this stream was used.
@@ -149,7 +152,8 @@ class Reader(Generic[D]):
                 if self.started is None:
                     raise Internal("deliveries before the start of the subscription")
                 if not self._is_leaving:
-                    self._ahead.extend(response.deliveries.entries)
+                    session = response.deliveries.session
+                    self._ahead.extend((entry, session) for entry in response.deliveries.entries)
                     self._ahead_bytes += sum(map(len, response.deliveries.entries))
             case "acked":
                 self._confirmed = max(self._confirmed, response.acked.offset)
@@ -169,10 +173,15 @@ class Reader(Generic[D]):
             )
 
     def take(self) -> list[D]:
-        """The deliveries of the next entry that has some for us; none if nothing was read ahead."""
+        """The deliveries of the next entry that has some for us; none if nothing was read ahead.
+
+        Whoever hands them on lets the consumer's connection see `session` first. It stands for the last entry of
+        the response, so also for some that the consumer gets later: what it publishes may come behind more than it
+        knows of, but never before what it has in hand.
+        """
         while self._ahead:
             assert self.next_offset is not None
-            serialised = self._ahead.popleft()
+            serialised, session = self._ahead.popleft()
             self._ahead_bytes -= len(serialised)
             deliveries, self._reached = unpack(serialised, self.group, self.next_offset, self.kind, self.source)
             if deliveries:
@@ -181,6 +190,7 @@ class Reader(Generic[D]):
                         f"offset {deliveries[0].offset} instead of {self.next_offset} in {self.group!r}"
                     )
                 self.next_offset = deliveries[-1].offset + 1
+                self.session = session
                 return deliveries
         return []
 

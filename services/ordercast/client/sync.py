@@ -28,6 +28,7 @@ from ordercast.client.types import (
     checked_message,
     checked_start,
     checked_timeout,
+    checked_token,
 )
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import PublishStreamRequest
@@ -101,7 +102,10 @@ class SyncConnection(SyncAdmin):
 
     @property
     def session_token(self) -> bytes:
-        """What this connection has seen: hand it to another with `connect(session_token=...)` or `after=...`."""
+        """What this connection has receipts for or has read.
+
+        Hand it to another with `connect(session_token=...)` or `after=...`.
+        """
         with self._changed:
             return self._session.token
 
@@ -139,7 +143,7 @@ class SyncConnection(SyncAdmin):
         groups = checked_groups(to)
         message = checked_message(payload, key, headers)
         within = self._timeout if timeout is None else checked_timeout(timeout)
-        return self._publish(message, groups, within, unordered=not ordered, after=after or b"")
+        return self._publish(message, groups, within, unordered=not ordered, after=checked_token(after))
 
     def publish_many(
         self, payloads: Iterable[bytes], to: str | Iterable[str], *, timeout: float | None = None
@@ -315,6 +319,11 @@ class SyncConnection(SyncAdmin):
             replica=replica,
             timeout=self._timeout,
         )
+
+    def _see(self, token: bytes) -> None:
+        """The application has read what this stands for."""
+        with self._changed:
+            self._session.see(token)
 
     def _address(self, gateway: int) -> str:
         return self._addresses[gateway % len(self._addresses)]

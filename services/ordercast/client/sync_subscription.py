@@ -41,6 +41,8 @@ class SyncGateways(Protocol):
 
     def _call(self, name: str, request: Any) -> Any: ...
 
+    def _see(self, token: bytes) -> None: ...
+
 
 class SyncSubscription:
     """An iterator of deliveries. Use it with `with`: leaving waits for the cursor's last move."""
@@ -113,6 +115,9 @@ class SyncSubscription:
             with self._changed:
                 deliveries = self._reader.take()
                 if deliveries:
+                    # Now and not when it was read ahead: the consumer gets the first of them in this very call.
+                    # The connection's lock is taken within ours, never the other way round.
+                    self._gateways._see(self._reader.session)
                     self._entry = iter(deliveries)
                     self._changed.notify_all()
                     continue

@@ -13,7 +13,7 @@ from grpc_status import rpc_status  # type: ignore[import-untyped]
 from ordercast.client.errors import InvalidArgument, OrdercastError, Unavailable, of_code
 from ordercast.client.lane import H
 from ordercast.client.session import Session
-from ordercast.client.types import ANONYMOUS, TLS, checked_producer
+from ordercast.client.types import ANONYMOUS, TLS, checked_producer, checked_token
 
 TIMEOUT_S = 30.0
 #: How long to wait for a cursor's last move when a subscription ends.
@@ -56,7 +56,7 @@ def new_session(producer: str | None, in_flight_max: int, token: bytes | None) -
         raise InvalidArgument(f"in_flight_max is at least 1, not {in_flight_max}")
     id_ = ANONYMOUS + os.urandom(15) if producer is None else checked_producer(producer)
     return Session(
-        id_, os.urandom(16), is_named=producer is not None, in_flight_max=in_flight_max, token=token or b""
+        id_, os.urandom(16), is_named=producer is not None, in_flight_max=in_flight_max, token=checked_token(token)
     )
 
 

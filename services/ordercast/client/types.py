@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ordercast.client.errors import InvalidArgument
+from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.session_token import parts_of
 from ordercast.v1.common_pb2 import Message, MessageField
 from ordercast.v1.sequencer_pb2 import StartAt
 
@@ -150,6 +152,19 @@ def checked_producer(name: str) -> bytes:
     if not name or not name.isprintable() or len(encoded) > PRODUCER_NAME_BYTES_MAX:
         raise InvalidArgument(f"a producer's name is printable, of 1 to {PRODUCER_NAME_BYTES_MAX} bytes")
     return encoded
+
+
+def checked_token(token: bytes | None) -> bytes:
+    """Empty for none. Only gateways can tell whether it is a true one."""
+    if token is None:
+        return b""
+    if not isinstance(token, bytes):
+        raise InvalidArgument(f"a session token is bytes, not {type(token).__name__}")
+    try:
+        parts_of(token)
+    except RemoteProtocolError as error:
+        raise InvalidArgument(str(error)) from None
+    return token
 
 
 def checked_timeout(timeout: float) -> float:

@@ -5,6 +5,7 @@ and can be told without the machine is refused here.
 """
 
 import hashlib
+import re
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -27,6 +28,8 @@ from ordercast.v1.membership_pb2 import GROUP_STATE_ACTIVE, Group
 PRODUCER_BYTES_MAX = 160
 #: Of one stream; with more, everything on it is refused until some come again.
 REFUSED_PRODUCERS_MAX = 1024
+#: A group's id in a text: its name and a number.
+_ID_IN_TEXT = re.compile(r"([a-z0-9._-]+)#[0-9]+")
 COMES_AGAIN = (PUBLISH_STATUS_UNAVAILABLE, PUBLISH_STATUS_RESOURCE_EXHAUSTED)
 
 
@@ -152,6 +155,7 @@ class Intake:
             if reply.session:
                 reply.session = self.tokens.sign(group.domain, reply.session) if group is not None else b""
             reply.groups[:] = [name_of(id_) for id_ in reply.groups]
+            reply.detail = _ID_IN_TEXT.sub(r"\1", reply.detail)
             for offset in reply.offsets:
                 offset.group = name_of(offset.group)
             if identity is not None:

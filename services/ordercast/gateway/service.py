@@ -31,7 +31,7 @@ class GatewayProcess:
         self.reading = Reading(node)
         cursors = Cursors(node)
         freshness = Freshness(node)
-        self.subscribing = Subscribing(node, self.reading, cursors, freshness)
+        self.subscribing = Subscribing(node, self.intake, self.reading, cursors, freshness)
         self.publishing = Publishing(node, self.intake, freshness)
         self.admin = Administration(node, self.reading, cursors, self.subscribing)
         limits = node.settings.limits

@@ -5,9 +5,13 @@ import contextlib
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
+from ordercast.core.ids import KEY_BYTES
+from ordercast.core.session_token import CLOCK_BYTES
 from ordercast.gateway.cursors import Cursors, check_cursor_name
 from ordercast.gateway.freshness import Freshness
+from ordercast.gateway.intake import Intake
 from ordercast.gateway.reading import Reading
 from ordercast.runtime.node import Node
 from ordercast.runtime.status import Refused
@@ -20,15 +24,18 @@ from ordercast.v1.gateway_pb2 import (
     SubscribeStarted,
 )
 from ordercast.v1.membership_pb2 import Group
-from ordercast.v1.sequencer_pb2 import StartAt
+from ordercast.v1.sequencer_pb2 import LogEntry, StartAt
 
 #: Subscriptions are counted: one that never begins must not take another one's place.
 START_S_MAX = 10.0
 
 
 class Subscribing:
-    def __init__(self, node: Node, reading: Reading, cursors: Cursors, freshness: Freshness) -> None:
+    def __init__(
+        self, node: Node, intake: Intake, reading: Reading, cursors: Cursors, freshness: Freshness
+    ) -> None:
         self.node = node
+        self.intake = intake
         self.freshness = freshness
         self.reading = reading
         self.cursors = cursors
@@ -139,7 +146,11 @@ class Subscription:
                 if response.entries:
                     # Before it is written: the acknowledgement may be here before the write returns.
                     self.offset = max(self.offset, response.next_offset)
-                    await self._write(SubscribeResponse(deliveries=Deliveries(entries=response.entries)))
+                    # A log is in the order of its keys: the last one covers all.
+                    clock = clock_of(response.entries[-1], self.group.name)
+                    session = self.subscribing.intake.tokens.sign(self.group.domain, clock)
+                    deliveries = Deliveries(entries=response.entries, session=session)
+                    await self._write(SubscribeResponse(deliveries=deliveries))
 
     async def _take_acks(self) -> None:
         try:
@@ -176,3 +187,15 @@ class Subscription:
                 await self.subscribing.cursors.move(self.group.name, self.start.cursor, offset)
                 self._confirmed = offset
                 await self._write(SubscribeResponse(acked=Acked(offset=offset)))
+
+
+def clock_of(entry: bytes, group: str) -> bytes:
+    """Of a serialised entry: what its order key begins with."""
+    try:
+        key = LogEntry.FromString(entry).order_key
+    except DecodeError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        # Signed, it would be anybody's clock.
+        raise Refused(grpc.StatusCode.DATA_LOSS, f"a damaged entry in the log of {group!r}", "DAMAGED")
+    return key[:CLOCK_BYTES]

@@ -5,6 +5,7 @@ not matter to whoever writes: each holds one chunk and a position.
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from typing import TypeVar
@@ -20,6 +21,8 @@ CHUNK_BYTES_MAX = 256 << 10
 CHUNK_ENTRIES_MAX = 1024
 #: Damaged entries that one look may come upon; each is mended once.
 MENDS_MAX = 16
+#: How long a description waits for what is on its way to the disk: less than gateways wait for it.
+WRITTEN_S_MAX = 0.75
 
 Found = TypeVar("Found")
 
@@ -60,6 +63,7 @@ class LocalLogs:
 
     async def describe(self, group: str) -> DescribeReplicaResponse:
         self.check_served(group)
+        await self._written(group)
         bounds = await self._sound(lambda: self.storage.bounds(group))
         return DescribeReplicaResponse(
             first_offset=bounds.first_offset,
@@ -67,6 +71,27 @@ class LocalLogs:
             bytes=bounds.bytes,
             position=bounds.ends,
         )
+
+    async def _written(self, group: str) -> None:
+        """Until what was delivered here before is on disk.
+
+        A producer has its receipt as soon as one replica delivered. If that replica then described only what is on
+        its disk, the producer would be told that the offset in its receipt does not exist. A disk that is full or
+        broken keeps nobody waiting: then there is what there is.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(WRITTEN_S_MAX):
+                end = (await self._sound(lambda: self.writer.own_bounds(group))).ends
+                while (await self._sound(lambda: self.storage.bounds(group))).ends < end:
+                    await self._tail(group).wait()
+                    self.check_served(group)
+
+    def _tail(self, group: str) -> asyncio.Event:
+        """Set when the group has news on disk, or is not served any more."""
+        found = self._tails.get(group)
+        if found is None:
+            found = self._tails[group] = asyncio.Event()
+        return found
 
     async def _sound(self, look: Callable[[], Found]) -> Found:
         """What is found there; damaged entries on the way are mended first."""
@@ -107,9 +132,7 @@ class LocalLogs:
         )
         end = bounds.ends if stop_at_end else None
         while end is None or position < end:
-            waiting = self._tails.get(group)
-            if waiting is None:
-                waiting = self._tails[group] = asyncio.Event()
+            waiting = self._tail(group)
             stored = await self._sound(
                 partial(self.storage.read, group, position, CHUNK_ENTRIES_MAX, CHUNK_BYTES_MAX)
             )

@@ -150,10 +150,12 @@ class SubscribeStarted(_message.Message):
     def __init__(self, offset: _Optional[int] = ..., group_id: _Optional[str] = ...) -> None: ...
 
 class Deliveries(_message.Message):
-    __slots__ = ("entries",)
+    __slots__ = ("entries", "session")
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
     entries: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, entries: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    session: bytes
+    def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., session: _Optional[bytes] = ...) -> None: ...
 
 class Acked(_message.Message):
     __slots__ = ("offset",)

@@ -195,7 +195,9 @@ class Repair:
             replica = machine.replicas.get(destination.group)
             if held is None or replica is None or replica.has_delivered(id_):
                 continue
-            if event.source in replica.peers:
+            # A process that was paused asks about thousands of envelopes at once, and one fetch brings them all: a
+            # fetch for each answer would have its peers read the same piece of their logs thousands of times.
+            if event.source in replica.peers and machine.now >= replica.fetch_due:
                 machine.catch_up.fetch(replica, event.source)
         for replica in machine.replicas.values():
             delivered = replica.delivered.get(id_)

@@ -1,0 +1,83 @@
+"""Subscriptions at the gateway: what a client that reads has seen is signed with what it gets."""
+
+import asyncio
+from collections import deque
+from types import SimpleNamespace
+
+import grpc
+import pytest
+
+from ordercast.core.ids import envelope_id, order_key, pack_u64
+from ordercast.gateway.intake import Intake
+from ordercast.gateway.subscribing import Subscribing, clock_of
+from ordercast.gateway.tokens import Tokens
+from ordercast.runtime.settings import LimitSettings
+from ordercast.runtime.status import Refused
+from ordercast.v1.common_pb2 import Envelope
+from ordercast.v1.gateway_pb2 import SubscribeRequest, SubscribeResponse, SubscribeStart
+from ordercast.v1.membership_pb2 import Group
+from ordercast.v1.sequencer_pb2 import LogEntry, ReadGroupResponse, StartAt
+
+KEY = b"the cluster's key"
+GROUP = Group(name="a", id="a#1", domain="d", replicas=["s1"])
+
+
+def entry(sn: int) -> bytes:
+    return LogEntry(order_key=order_key(sn, envelope_id(1, sn)), envelope=Envelope(body=b"x")).SerializeToString()
+
+
+class Client:
+    """A stream: what the client sends, and what it is sent."""
+
+    def __init__(self) -> None:
+        start = SubscribeStart(group="a", start=StartAt(earliest=True), stop_at_end=True)
+        self.requests = deque([SubscribeRequest(start=start)])
+        self.responses: list[SubscribeResponse] = []
+
+    async def read(self):
+        return self.requests.popleft() if self.requests else grpc.aio.EOF
+
+    async def write(self, response: SubscribeResponse) -> None:
+        self.responses.append(response)
+
+
+class Log:
+    """In place of a replica's."""
+
+    def __init__(self, *chunks: list[bytes]) -> None:
+        self.chunks = chunks
+
+    async def start_offset(self, group, start):
+        return 0
+
+    async def read(self, group, offset, *, stop_at_end, replica):
+        for number, entries in enumerate(self.chunks):
+            yield ReadGroupResponse(entries=entries, next_offset=number)
+
+
+def subscribe(*chunks: list[bytes]) -> list[SubscribeResponse]:
+    async def settle(names):
+        pass
+
+    directory = SimpleNamespace(group_by_name={"a": GROUP}, groups={GROUP.id: GROUP})
+    settings = SimpleNamespace(limits=LimitSettings())
+    node = SimpleNamespace(key=KEY, directory=directory, settings=settings)
+    subscribing = Subscribing(node, Intake(node), Log(*chunks), None, SimpleNamespace(settle=settle))
+    client = Client()
+    asyncio.run(subscribing.stream(client))
+    return client.responses
+
+
+def test_deliveries_carry_a_token_for_the_last_of_them():
+    started, *others = subscribe([], [entry(3), entry(7)], [entry(9)])
+    assert started.started.group_id == "a#1"
+    shown = [Tokens(KEY).verify("d", response.deliveries.session) for response in others]
+    assert shown == [pack_u64(7), pack_u64(9)]
+    assert [list(response.deliveries.entries) for response in others] == [[entry(3), entry(7)], [entry(9)]]
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\xff", LogEntry(order_key=b"short").SerializeToString()])
+def test_nothing_is_signed_for_a_damaged_entry(damaged):
+    with pytest.raises(Refused, match="damaged") as refused:
+        clock_of(damaged, "a")
+    assert refused.value.code == grpc.StatusCode.DATA_LOSS
