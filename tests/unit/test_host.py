@@ -95,7 +95,7 @@ class Rig:
         self.host.add("d", "one", self.machine)
         self.host.add("d", "two", self.sibling)
 
-    def _send(self, peer: str, domain: str, packet: bytes) -> None:
+    def _send(self, peer: str, domain: str, packet: bytes, urgent: bool) -> None:
         assert domain == "d"
         self.sent.append((peer, packets.decode(packet).id.decode()))
 

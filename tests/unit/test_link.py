@@ -138,3 +138,36 @@ def test_a_closed_link_ends_its_writer_at_once():
         assert wire.frames == []
 
     run(story)
+
+
+def test_what_is_not_urgent_travels_with_what_is_and_is_not_overtaken():
+    async def story(link, wire, writing):
+        link.send("d", b"later", urgent=False)
+        link.send("d", b"now")
+        link.send("d", b"with it", urgent=False)
+        await wire.has(b"with it")
+        assert [content(frame) for frame in wire.frames] == [[("d", [b"later", b"now", b"with it"])]]
+
+    run(story)
+
+
+def test_what_is_not_urgent_leaves_by_itself_if_nothing_else_does():
+    async def story(link, wire, writing):
+        for packet in (b"one", b"two"):
+            link.send("d", packet, urgent=False)
+            await asyncio.sleep(0)
+            assert not wire.frames
+        await wire.has(b"two")
+        assert len(wire.frames) == 1
+
+    run(story)
+
+
+def test_a_closed_link_forgets_what_was_to_leave_soon():
+    async def story(link, wire, writing):
+        link.send("d", b"later", urgent=False)
+        link.close()
+        await writing
+        assert not wire.frames
+
+    run(story)

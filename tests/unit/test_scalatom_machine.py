@@ -180,8 +180,18 @@ def test_the_clock_is_on_disk_before_anybody_is_told_it():
     assert effects[place(effects, Persist)].barrier
 
 
-def test_the_group_is_told_a_clock_above_the_decision():
+def test_who_is_known_to_hold_an_envelope_is_told_its_entry_before_it_has_to_wait_but_not_urgently():
     host, envelope = Host(), envelope_of(0, "a", "b")
+    host.take(envelope)
+    (send,) = [e for e in host.stamp("n2", envelope, 0) if isinstance(e, Send) and isinstance(e.message, Gossip)]
+    assert (list(send.to), [entry.id for entry in send.message.entries]) == (["n2"], [envelope.header.id])
+    assert not send.urgent
+    effects = host.decide(envelope, 0)
+    assert [entry for gossip in told_in(effects, "n2") for entry in gossip.entries] == []
+
+
+def test_the_group_is_told_a_clock_above_the_decision():
+    host, envelope = Host(gossip_early=False), envelope_of(0, "a", "b")
     host.take(envelope)
     for peer in ("n2", "n3", "n4"):
         host.stamp(peer, envelope, 0)

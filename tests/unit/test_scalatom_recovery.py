@@ -2,7 +2,7 @@
 
 import pytest
 
-from ordercast.core.machine import Deliver, Effect, Ended, Persist, ResetLog, Retired, SetTimer
+from ordercast.core.machine import Deliver, Effect, Ended, InstanceClosed, Persist, ResetLog, Retired, SetTimer
 from ordercast.protocols.scalatom.machine import Scalatom
 from ordercast.protocols.scalatom.settings import Settings
 from ordercast.v1.consensus_pb2 import Close
@@ -100,8 +100,8 @@ def test_a_recovered_replica_lists_its_old_entries_and_covers_what_it_forgot():
     host.stamp("n2", envelope_of(3, "a"), 0)
     host.restart()
     host.connect("n2")
-    host.stamp("n2", envelope_of(2, "a"), 0)
-    effects = host.stamp("n2", envelope_of(3, "a"), 0)
+    effects = host.stamp("n2", envelope_of(2, "a"), 0)
+    effects += host.stamp("n2", envelope_of(3, "a"), 0)
     effects += host.tick(GOSSIP_S)
     listed = [entry.id for gossip in told_in(effects, "n2") for entry in gossip.entries]
     assert listed == [envelope_of(2).header.id, envelope_of(3).header.id]
@@ -185,6 +185,17 @@ def test_many_envelopes_that_others_have_delivered_are_fetched_together():
     assert len(sent([effect for effects in answered for effect in effects], FetchLog)) == 1
     host.tick(Settings().patience_s_max)
     assert len(sent(host.receive("n3", haves[0]), FetchLog)) == 1, "whoever was asked did not answer"
+
+
+def test_many_envelopes_that_are_closed_elsewhere_are_fetched_together():
+    host, missed = Host(), [envelope_of(counter, "a") for counter in range(20)]
+    for envelope in missed:
+        host.take(envelope)
+    closed = [effect for envelope in missed for effect in host.step(InstanceClosed, envelope.header.id)]
+    assert [to for to, _ in sends(closed, FetchLog)] == [["n2"], ["n3"]]
+    host.tick(Settings().patience_s_max)
+    again = host.step(InstanceClosed, missed[0].header.id)
+    assert [to for to, _ in sends(again, FetchLog)] == [["n2"], ["n3"]]
 
 
 def test_what_waits_in_the_queue_is_not_delivered_again_after_it_came_by_the_log():

@@ -617,6 +617,20 @@ async def test_own_entries_are_read_even_if_the_disk_answers_too_early(tmp_path)
     assert rig.close()
 
 
+@on_a_loop
+async def test_a_disk_that_answers_too_early_makes_nobody_wait_and_writes_all_of_it_later(tmp_path):
+    rig = Rig(tmp_path)
+    rig.writer.faults.answer_before_sync_s = 3600.0
+    for ticket, value in enumerate("abc", 1):
+        rig.put(last=value, **{value: value})
+        rig.writer.kick()
+        await until(lambda ticket=ticket: rig.durable[-1:] == [ticket])
+    assert rig.content() == {}
+    assert rig.writer.stop()
+    assert rig.content() == {"a": "a", "b": "b", "c": "c", "last": "c"}
+    rig.close()
+
+
 CHILD = """
 import asyncio, sys
 from pathlib import Path

@@ -176,10 +176,14 @@ class Effect:
 
 @dataclass(slots=True)
 class Send(Effect):
-    """One message to each of these processes; encoded once."""
+    """One message to each of these processes; encoded once.
+
+    What is not urgent may wait a moment, to travel with something that is. It is not overtaken meanwhile.
+    """
 
     to: Sequence[str]
     message: Any
+    urgent: bool = True
 
 
 @dataclass(slots=True)

@@ -421,14 +421,18 @@ class Gateway:
         return ranges, requests
 
     def _choose_coordinator(self, groups: Groups) -> Incarnation | None:
-        """A replica that is believed to be up, of as many of the groups as possible."""
+        """A replica that is believed to be up, of as many of the groups as possible; our own first."""
         assert self.view is not None
         known = [process for process in self.view.replicas_of(groups) if process in self.connected]
         up = [process for process in known if not self._is_suspected(process)] or known
         if not up:
             return None
         members = [self.view.groups[group].replicas for group in groups]
-        best = max(up, key=lambda process: (sum(process in replicas for replicas in members), process))
+
+        def rank(process: str) -> tuple[int, bool, str]:
+            return (sum(process in replicas for replicas in members), process == self.process, process)
+
+        best = max(up, key=rank)
         return Incarnation(process=best, number=self.connected[best])
 
     # ------------------------------------------------------------------------------------------- answers

@@ -60,7 +60,8 @@ class Meter:
         self.latencies: list[float] = []
         self.is_on = False
 
-    def done(self, begun: float, _: object) -> None:
+    def done(self, begun: float, room: asyncio.Semaphore, _: object) -> None:
+        room.release()
         if self.is_on:
             self.count += 1
             self.latencies.append(time.perf_counter() - begun)
@@ -148,10 +149,13 @@ class Bench:
         async with ordercast.connect(*dict.fromkeys(gateways), in_flight_max=in_flight) as connection:
             sent = 0
             last = None
+            room = asyncio.Semaphore(in_flight)
             while not stop.is_set():
+                # The wait for room is not the message's.
+                await room.acquire()
                 begun = time.perf_counter()
                 last = await connection.publish_soon(payload, to=sets[sent % len(sets)])
-                last.add_done_callback(partial(meter.done, begun))
+                last.add_done_callback(partial(meter.done, begun, room))
                 sent += 1
             if last is not None:
                 await last

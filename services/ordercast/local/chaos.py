@@ -17,6 +17,13 @@ from ordercast.v1.faults_pb2 import InjectRequest
 GROUPS = ("a", "b", "c")
 PRODUCERS = 3
 SETTLE_S_MAX = 60.0
+#: What a mutant broke does not settle.
+SETTLE_S_MUTANT = 5.0
+#: So long before it writes, a disk that lies says that it has written.
+LIE_S = 0.5
+#: A crash shows what a disk that lies loses only when something was acknowledged since the last one.
+LIED_RECEIPTS_MIN = 50
+LIED_S_MAX = 5.0
 
 
 @dataclass(slots=True)
@@ -67,6 +74,9 @@ class Chaos:
         self.seconds = seconds
         self.random = Random(seed)
         self.mutant = mutant
+        self.lies = mutant == "answers-before-fsync"
+        self.settle_s = SETTLE_S_MAX if mutant is None else SETTLE_S_MUTANT
+        self.receipts = 0
         self.on_action = on_action
         self.actions: list[Action] = []
         self.begun = 0.0
@@ -78,19 +88,20 @@ class Chaos:
             self.cluster.start()
             self.cluster.wait_healthy()
             create_groups(self.cluster.gateways, GROUPS)
-            if self.mutant == "answers-before-fsync":
+            if self.lies:
                 self._lie()
             return asyncio.run(self._run())
 
     def _lie(self) -> None:
         """A disk that says it has written what it only will write: what a power failure takes away."""
         for name in self.cluster.members:
-            self.cluster.inject(name, InjectRequest(answer_before_sync_s=1.0))
+            self.cluster.inject(name, InjectRequest(answer_before_sync_s=LIE_S))
 
     # ------------------------------------------------------------------------------------------------ a run
 
     async def _run(self) -> ChaosReport:
         load = Load(self.cluster.gateways, GROUPS, self.random.getrandbits(32))
+        load.on_receipt = self._count_receipt
         subscribers = [
             asyncio.create_task(load.subscribe(f"subscriber-{number}", group))
             for number in (1, 2)
@@ -103,9 +114,9 @@ class Chaos:
         await asyncio.to_thread(self._strike)
         load.is_stopping = True
         await asyncio.to_thread(self._end_faults)
-        await asyncio.wait(producers, timeout=SETTLE_S_MAX)
-        await load.caught_up(SETTLE_S_MAX)
-        await asyncio.to_thread(wait_for_equal_logs, self.cluster.gateways[0], SETTLE_S_MAX)
+        await asyncio.wait(producers, timeout=self.settle_s)
+        await load.caught_up(self.settle_s)
+        await asyncio.to_thread(wait_for_equal_logs, self.cluster.gateways[0], self.settle_s)
         for task in (*producers, *subscribers):
             task.cancel()
         ended = await asyncio.gather(*producers, *subscribers, return_exceptions=True)
@@ -135,8 +146,10 @@ class Chaos:
         self._undo(float("inf"))
         self.cluster.start([name for name, member in self.cluster.members.items() if not member.is_running])
         self.cluster.wait_healthy()
-        if self.mutant is None:
-            self.cluster.heal()
+        self.cluster.heal()
+
+    def _count_receipt(self) -> None:
+        self.receipts += 1
 
     def _note(self, what: str, who: list[str]) -> None:
         action = Action(round(time.monotonic() - self.begun, 1), what, who)
@@ -153,8 +166,10 @@ class Chaos:
         if len(running) < len(self.cluster.members):
             return  # One thing at a time, but for what was partitioned and is killed as well.
         actions = [self._kill, self._kill, self._pause, self._partition, self._kill_all]
-        if self.mutant == "answers-before-fsync":
+        if self.lies:
             actions = [self._kill_all]
+        elif self.mutant is not None:
+            actions = [self._kill]  # What clients then repeat elsewhere is what a forgetful gateway gets wrong.
         self.random.choice(actions)()
 
     def _kill(self) -> None:
@@ -165,14 +180,21 @@ class Chaos:
 
     def _kill_all(self) -> None:
         names = sorted(self.cluster.members)
+        if self.lies:
+            self._wait_for_receipts()
         self._note("kill", names)
         self.cluster.kill(*names)
         self._later(0.2, lambda: self._restart(names))
 
+    def _wait_for_receipts(self) -> None:
+        goal, deadline = self.receipts + LIED_RECEIPTS_MIN, time.monotonic() + LIED_S_MAX
+        while self.receipts < goal and time.monotonic() < deadline:
+            time.sleep(0.01)
+
     def _restart(self, names: list[str]) -> None:
         self.cluster.start([name for name in names if not self.cluster.members[name].is_running])
         self.cluster.wait_healthy(names)
-        if self.mutant == "answers-before-fsync":
+        if self.lies:
             self._lie()
 
     def _pause(self) -> None:

@@ -42,6 +42,8 @@ log = structlog.get_logger("host")
 
 #: After so many events the loop gets its turn, so that frames are read and written meanwhile.
 SLICE_EVENTS = 500
+#: How long a commit that nothing waits for waits for one that something does.
+COMMIT_PATIENCE_S = 0.003
 #: Events that are not stepped and effects behind barriers: with more, nothing is read from peers and clients.
 WAITING_MAX = 50_000
 #: Machines say how many entries they want; there is no other limit on what they are handed.
@@ -80,11 +82,11 @@ class Host:
         storage: Storage,
         clock: Clock,
         *,
-        send: Callable[[str, str, bytes], None],
+        send: Callable[[str, str, bytes, bool], None],
         on_broken: Callable[[BaseException], None],
         profile: Profile | None = None,
     ) -> None:
-        """`send` takes (peer, domain, packet); `on_broken` ends the process."""
+        """`send` takes (peer, domain, packet, is it urgent); `on_broken` ends the process."""
         self.process = process
         self.storage = storage
         self.clock = clock
@@ -115,8 +117,9 @@ class Host:
         self._moved = asyncio.Event()
         self._logged: deque[tuple[int, str]] = deque()
         self._scheduled = False
-        #: Something waits for the writer.
-        self._has_written = False
+        #: Something waits for the writer, and something waits for that.
+        self._has_written = self._has_barrier = False
+        self._commit_soon: asyncio.TimerHandle | None = None
         self._is_broken = False
 
     # ----------------------------------------------------------------------------------------- machines
@@ -210,12 +213,20 @@ class Host:
                 self._stepped += 1
             else:
                 self._schedule()
-            if self._has_written:
-                self._has_written = False
-                self.writer.kick()
+            if self._has_barrier:
+                self._commit()
+            elif self._has_written and self._commit_soon is None:
+                self._commit_soon = self._loop.call_later(COMMIT_PATIENCE_S, self._commit)
             self._has_moved()
         except Exception as error:  # A machine that raised this cannot be trusted with what it holds in memory.
             self._break(error)
+
+    def _commit(self) -> None:
+        self._has_barrier = self._has_written = False
+        if self._commit_soon is not None:
+            self._commit_soon.cancel()
+            self._commit_soon = None
+        self.writer.kick()
 
     def _has_moved(self) -> None:
         moved, self._moved = self._moved, asyncio.Event()
@@ -290,6 +301,7 @@ class Host:
         self._last_ticket = ticket
         if effect.barrier:
             slot.barrier = ticket
+            self._has_barrier = True
         for send in effect.then:
             self._hold(slot, slot.then, ticket, send)
 
@@ -359,7 +371,7 @@ class Host:
                 continue
             if data is None:
                 data = packets.encode(message)
-            self._send_to_peer(to, domain, data)
+            self._send_to_peer(to, domain, data, effect.urgent)
 
     # ---------------------------------------------------------------------------------------------- reads
 

@@ -7,6 +7,8 @@ from ordercast.v1.frame_pb2 import Frame
 
 #: A frame is closed when it has this much, so that small messages do not wait behind a log that is being fetched.
 FRAME_BYTES_MAX = 1 << 20
+#: How long what is not urgent waits for company.
+PATIENCE_S = 0.004
 
 
 class Link:
@@ -18,6 +20,8 @@ class Link:
         self._queue: list[tuple[str, bytes]] = []
         self._queued_bytes = 0
         self._wake = asyncio.Event()
+        #: Wakes the writer for what is not urgent.
+        self._soon: asyncio.TimerHandle | None = None
         #: Nothing leaves any more, and nothing that still arrives counts.
         self.closed = asyncio.Event()
 
@@ -25,7 +29,7 @@ class Link:
     def is_closed(self) -> bool:
         return self.closed.is_set()
 
-    def send(self, domain: str, packet: bytes) -> None:
+    def send(self, domain: str, packet: bytes, urgent: bool = True) -> None:
         """A peer that is too far behind gets a channel reset, not a queue: machines say again what matters.
 
         One packet may be as large as it is, if nothing else waits: a snapshot would otherwise never get through.
@@ -36,10 +40,14 @@ class Link:
         self._queued_bytes += len(packet)
         if self._queued_bytes > self.queue_bytes_max and len(self._queue) > 1:
             self.close()
-        self._wake.set()
+        if urgent:
+            self._wake.set()
+        elif self._soon is None and not self._wake.is_set():
+            self._soon = asyncio.get_running_loop().call_later(PATIENCE_S, self._wake.set)
 
     def close(self) -> None:
         self.closed.set()
+        self._forget_soon()
         self._queue.clear()
         self._queued_bytes = 0
         self._wake.set()
@@ -51,10 +59,16 @@ class Link:
             if self.is_closed:
                 return
             self._wake.clear()
+            self._forget_soon()
             while self._queue:
                 await write(self._next_frame())
                 if self.is_closed:
                     return
+
+    def _forget_soon(self) -> None:
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
 
     def _next_frame(self) -> bytes:
         frame = Frame()

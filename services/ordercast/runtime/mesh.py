@@ -85,11 +85,11 @@ class Mesh:
         """Peers with an open stream, and their incarnations."""
         return [(link.peer, link.incarnation) for link in self._links.values()]
 
-    def send(self, peer: str, domain: str, packet: bytes) -> None:
+    def send(self, peer: str, domain: str, packet: bytes, urgent: bool = True) -> None:
         """To a peer that is not connected, nothing is sent: the reset that comes with the connection says so."""
         link = self._links.get(peer)
         if link is not None and peer not in self.mute_to:
-            link.send(domain, packet)
+            link.send(domain, packet, urgent)
 
     def close(self, peer: str) -> None:
         link = self._links.get(peer)

@@ -434,10 +434,10 @@ class Node:
             else:
                 self._missed[peer] = None
 
-    def _send(self, peer: str, domain: str, packet: bytes) -> None:
+    def _send(self, peer: str, domain: str, packet: bytes, urgent: bool) -> None:
         mesh = self.mesh if domain != SYSTEM else self.system_mesh
         if mesh is not None:
-            mesh.send(peer, domain, packet)
+            mesh.send(peer, domain, packet, urgent)
 
     # ----------------------------------------------------------------------------------------------- disk
 

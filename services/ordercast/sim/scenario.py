@@ -84,6 +84,7 @@ def draw_fixed(seed: int) -> Scenario:
             log_chunk=random.choice([2, 16, 64]),
             log_chunk_bytes=[1 << 20, 1 << 20, 500][seed % 3],
             relay_eagerly=random.random() < 0.05,
+            gossip_early=random.random() < 0.8,
         ),
         GatewaySettings(
             envelopes_open_max=random.choice([2, 4, 64]),

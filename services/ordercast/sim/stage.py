@@ -155,7 +155,7 @@ class Stage:
 
 def verdict(schedule: "Schedule", *, tracing: bool = False) -> tuple[Violation | None, list[str]]:
     """What the checkers say of a schedule, and its conversation."""
-    stage = Stage(schedule.groups, acceptors=schedule.acceptors, tracing=tracing)
+    stage = Stage(schedule.groups, acceptors=schedule.acceptors, settings=schedule.settings, tracing=tracing)
     violation = None
     try:
         schedule.play(stage)
@@ -173,6 +173,7 @@ class Schedule:
     mutant: str
     groups: ClassVar[dict[str, tuple[str, ...]]]
     acceptors: tuple[str, ...] | None = ACCEPTORS
+    settings: Settings = Settings()
 
     def play(self, stage: Stage) -> None:
         raise TypeError("a schedule plays something")

@@ -26,7 +26,7 @@ class Gossiper:
 
     # ------------------------------------------------------------------------------------------- telling
 
-    def tell(self, replica: Replica, name: str, *, even_if_empty: bool = False) -> None:
+    def tell(self, replica: Replica, name: str, *, even_if_empty: bool = False, urgent: bool = True) -> None:
         machine, peer = self.machine, replica.peers[name]
         statement = replica.history.statement(
             peer.told, max(machine.clock, peer.told), lambda id_: self.is_free(id_, name)
@@ -45,7 +45,7 @@ class Gossiper:
         )
         for rec_ts, id_ in statement.entries:
             gossip.entries.add(id=id_, rec_ts=rec_ts)
-        machine.out.append(Send((name,), gossip))
+        machine.out.append(Send((name,), gossip, urgent))
 
     def is_free(self, id_: bytes, name: str) -> bool:
         """[E4] The peer is known to hold it: we saw its stamp, or it said so."""
@@ -55,7 +55,7 @@ class Gossiper:
     def tell_news(self, replica: Replica) -> None:
         """Rides on a stamp to the same peers: then the decision need not wait for gossip of its own."""
         for name in replica.peers:
-            self.tell(replica, name)
+            self.tell(replica, name, urgent=False)
 
     def tell_up_to(self, replica: Replica, sn: int) -> None:
         """Decided at sn: whoever was not yet told a clock above it waits for one."""
@@ -65,10 +65,17 @@ class Gossiper:
                 self.tell(replica, name)
 
     def tell_freed(self, replica: Replica, name: str) -> None:
-        """An entry that was withheld became free."""
+        """An entry that was withheld became free.
+
+        If the peer waits for it, it is told at once. Otherwise it is told before it has to wait: on the way back
+        to the coordinator this travels with our vote, and a delivery need not wait for gossip of its own.
+        """
         peer = replica.peers.get(name)
-        if peer is not None and peer.told <= peer.wants:
-            self.tell(replica, name)
+        if peer is None:
+            return
+        is_awaited = peer.told <= peer.wants
+        if is_awaited or self.machine.settings.gossip_early:
+            self.tell(replica, name, urgent=is_awaited)
 
     def tell_all(self, replica: Replica) -> None:
         """Also if there is nothing new: a peer that lost the last statement sees it by the base."""

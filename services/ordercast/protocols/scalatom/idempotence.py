@@ -85,7 +85,8 @@ class ProducerTable:
         state = self.states[key]
         first, end = range_.first_sequence, range_.first_sequence + range_.count
         fresh = max(first, state.last_sequence + 1)
-        for span in state.spans:
+        # Almost nothing is a repetition: then there is no need to look where the window's thousands went.
+        for span in state.spans if first < fresh else ():
             low = max(first, span.first_sequence)
             high = min(end, fresh, span.first_sequence + span.count)
             if low < high:

@@ -338,11 +338,16 @@ class Scalatom:
         assert held.envelope is not None and held.rec_ts is not None
         record = StampedRecord(envelope=held.envelope, rec_ts=held.rec_ts).SerializeToString()
         self.out.append(Persist([(records.stamped(held.id), record), *self.reservation()]))
-        others = self.others(held.names)
-        if others:
-            self.out.append(Send(others, self.rec_ts_message(held)))
-        for name in held.undelivered:
-            self.gossiper.tell_news(self.replicas[name])
+        stamp = self.rec_ts_message(held)
+        coordinator = held.envelope.header.coordinator.process
+        # Only the coordinator's proposal waits for it. The others need it later, for their deliveries.
+        for is_coordinator in (True, False):
+            to = [process for process in self.others(held.names) if (process == coordinator) is is_coordinator]
+            if to:
+                self.out.append(Send(to, stamp, urgent=is_coordinator))
+        if not self.settings.gossip_early:
+            for name in held.undelivered:
+                self.gossiper.tell_news(self.replicas[name])
 
     def reservation(self) -> list[Record]:
         """[E7] The clock never passes its durable bound, so a restart at the bound is never behind it."""
@@ -584,8 +589,15 @@ class Scalatom:
         id_, gateway = header.id, header.gateway
         if not self.is_over(id_, gateway):
             delivered = EnvelopeDelivered(id=id_, group=group, order_key=entry.order_key, outcomes=entry.outcomes)
-            self.out.append(Send((gateway,), delivered))
-            self.then.append(Send((gateway,), EnvelopeDurable(id=id_, group=group)))
+            self.out.append(Send((gateway,), delivered, urgent=self._is_first_to_deliver(header, group)))
+            self.then.append(Send((gateway,), EnvelopeDurable(id=id_, group=group), urgent=False))
+
+    def _is_first_to_deliver(self, header: Header, group: str) -> bool:
+        """The coordinator knows of the decision first: if it has a replica, the receipt will be by its report."""
+        assert self.view is not None
+        coordinator = header.coordinator.process
+        known = self.view.groups.get(group)
+        return coordinator == self.process or known is None or coordinator not in known.replicas
 
     def _report_again(self, header: Header, local: list[str]) -> None:
         """A gateway that resends may have missed what we said."""

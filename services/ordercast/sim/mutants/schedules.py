@@ -7,6 +7,7 @@ highest name: that is how a story picks one.
 
 from typing import ClassVar
 
+from ordercast.protocols.scalatom.settings import Settings
 from ordercast.sim.stage import Schedule, Stage
 
 
@@ -77,6 +78,8 @@ class OnlyHolderDies(Schedule):
 
     mutant = "non-uniform-gossip"
     groups: ClassVar = {"a": ("n1", "n2", "n3")}
+    #: So that the entry is gossiped with the stamp.
+    settings = Settings(gossip_early=False)
 
     def play(self, stage: Stage) -> None:
         stage.block("g1", "n2", "n3")
@@ -180,6 +183,8 @@ class RoundZeroTwice(Schedule):
 
     mutant = "round-0-again-after-a-restart"
     groups: ClassVar = {"a": ("n1", "n2", "n3"), "x": ("n1",)}
+    #: Early gossip would let n3 deliver with its decision, and remember.
+    settings = Settings(gossip_early=False)
 
     def play(self, stage: Stage) -> None:
         stage.raise_clock("n1", "x", 100)

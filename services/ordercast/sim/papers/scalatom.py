@@ -89,7 +89,7 @@ def paper_stage(d: int, *, eager: bool, groups: int = 1, clients: int = 1) -> tu
         acceptors=None,
         gateways=names[:1],
         clients=clients,
-        settings=Settings(relay_eagerly=eager, gossip_s=1e6, silence_s=1e6),
+        settings=Settings(relay_eagerly=eager, gossip_early=False, gossip_s=1e6, silence_s=1e6),
     )
     return stage, Observer(stage, names[-1])
 
