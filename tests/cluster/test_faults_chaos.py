@@ -1,0 +1,26 @@
+"""Random faults for a while; and the same with processes that are broken on purpose, which has to be noticed."""
+
+from ordercast.local.chaos import Chaos
+
+SECONDS = 20.0
+#: Less is enough to see that something is broken.
+MUTANT_SECONDS = 10.0
+
+
+def test_a_run_of_random_kills_pauses_and_partitions_is_clean(tmp_path):
+    report = Chaos(tmp_path, seconds=SECONDS, seed=1).run()
+    assert report.verdict.is_clean, report.verdict.findings
+    assert not report.verdict.findings
+    assert not report.failed
+    assert report.verdict.acknowledged == report.sent > 0
+    assert report.actions
+
+
+def test_disks_that_answer_before_they_sync_are_noticed_by_what_is_lost(tmp_path):
+    report = Chaos(tmp_path, seconds=MUTANT_SECONDS, seed=1, mutant="answers-before-fsync").run()
+    assert report.verdict.lost > 0, report.document()
+
+
+def test_a_gateway_that_forgets_who_sent_what_is_noticed_by_what_is_there_twice(tmp_path):
+    report = Chaos(tmp_path, seconds=MUTANT_SECONDS, seed=1, mutant="forgetful-gateway").run()
+    assert report.verdict.duplicated > 0, report.document()
