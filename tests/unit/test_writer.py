@@ -700,8 +700,9 @@ def test_a_killed_process_has_on_disk_at_least_what_was_reported_and_only_whole_
 def test_a_disk_that_answers_too_early_loses_what_it_reported(tmp_path):
     child = start_child(tmp_path, early_s=3600.0)
     assert child.stdout is not None
-    assert int(child.stdout.readline()) == 1
+    reported = child.stdout.readline()
     kill_and_reap(child)
+    assert int(reported) >= 1
     assert numbers_on_disk(tmp_path) == (0, 0)
 
 

@@ -43,7 +43,7 @@ log = structlog.get_logger("host")
 #: After so many events the loop gets its turn, so that frames are read and written meanwhile.
 SLICE_EVENTS = 500
 #: How long a commit that nothing waits for waits for one that something does.
-COMMIT_PATIENCE_S = 0.003
+COMMIT_PATIENCE_S = 0.006
 #: Events that are not stepped and effects behind barriers: with more, nothing is read from peers and clients.
 WAITING_MAX = 50_000
 #: Machines say how many entries they want; there is no other limit on what they are handed.

@@ -8,7 +8,7 @@ from ordercast.v1.frame_pb2 import Frame
 #: A frame is closed when it has this much, so that small messages do not wait behind a log that is being fetched.
 FRAME_BYTES_MAX = 1 << 20
 #: How long what is not urgent waits for company.
-PATIENCE_S = 0.004
+PATIENCE_S = 0.008
 
 
 class Link:

@@ -28,8 +28,6 @@ def main(services: Sequence[type[Service]], argv: list[str] | None = None) -> No
     # What a process needs for good was made by now: the collector need not look at it again and again.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-    # The writer's thread needs the interpreter for moments only, but must not wait 5 ms for each of them.
-    sys.setswitchinterval(0.0005)
     sys.exit(asyncio.run(_run(settings, services)))
 
 
