@@ -423,7 +423,7 @@ def test_own_and_stored_logs_are_what_a_list_would_be(tmp_path_factory, operatio
                 if begins < argument <= begins + len(model):
                     begins, model = argument, model[argument - begins :]
             case "drop":
-                opened.writer.drop_group("d", "g")
+                opened.writer.drop_group("g")
                 begins, model = 0, []
             case "commit":
                 opened.commit()

@@ -380,7 +380,7 @@ async def test_a_dropped_log_is_gone_at_once_and_may_begin_again(tmp_path):
     rig.append("h", 0, entry(0, 1))
     await rig.flush()
     with rig.held():
-        rig.writer.drop_group("d", "g")
+        rig.writer.drop_group("g")
         rig.writer.kick()
         assert rig.writer.own_bounds("g") == LogBounds()
         assert rig.own("g") == []
@@ -400,7 +400,7 @@ async def test_a_log_that_begins_while_its_predecessor_is_being_removed_has_only
     count = 3 * TRIM_COUNT_MAX
     rig.append("g", 0, *[entry(i, 1) for i in range(count)])
     await rig.flush()
-    rig.writer.drop_group("d", "g")
+    rig.writer.drop_group("g")
     assert rig.writer.stop()
     assert rig.on_disk("g") == count - TRIM_COUNT_MAX
     rig.storage.close()

@@ -149,7 +149,7 @@ class Writer:
             batch.is_awaited = True
             return batch.ticket
 
-    def drop_group(self, domain: str, group: str) -> None:
+    def drop_group(self, group: str) -> None:
         """The group's log goes. Group ids are unique in all domains; the domain's records are its machines'."""
         with self._adding() as batch:
             batch.log += self._own.drop(batch.ticket, group)

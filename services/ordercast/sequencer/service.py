@@ -41,7 +41,7 @@ class Sequencer:
         for group in self.node.storage.groups():
             if group not in self.node.directory.groups:
                 log.info("group is gone", group=group)
-                self.node.writer.drop_group("", group)
+                self.node.writer.drop_group(group)
                 self.node.writer.kick()
         self.node.logs.let_go()
 
