@@ -32,22 +32,24 @@ def test_papers_prints_published_beside_measured() -> None:
     assert all(row["published"] == row["measured"] for row in exact)
 
 
-def test_the_demo_shows_the_same_log_at_every_replica_of_a_group() -> None:
-    code, result = document("demo")
-    assert code == 0
-    assert result["violation"] is None
-    logs: dict[str, list[list[str]]] = {}
-    for row in result["deliveries"]:
-        logs.setdefault(row["group"], []).append(row["delivered"])
-    assert sorted(logs) == ["a", "b", "c"]
-    assert all(len(group) == 3 and group[0] == group[1] == group[2] for group in logs.values())
+def test_the_demo_loses_a_node_and_no_message() -> None:
+    code, result = document("demo", "--messages", "400")
+    assert (code, result["ok"], result["problems"]) == (0, True, [])
+    assert (result["acknowledged"], result["lost"], result["duplicated"], result["order_violations"]) == (
+        400,
+        0,
+        0,
+        0,
+    )
+    assert [len(group["replicas"]) for group in result["groups"]] == [3, 3, 3]
+    assert all(group["messages"] == group["seen_by_subscriber"] > 0 for group in result["groups"])
 
 
-def test_the_demo_prints_tables_and_a_verdict() -> None:
-    result = run("demo")
+def test_the_demo_prints_a_table_and_a_verdict() -> None:
+    result = run("demo", "--messages", "200")
     assert result.exit_code == 0
-    assert "n3 crashes" in result.stdout
-    assert "one order everywhere" in result.stdout
+    assert "SIGKILL to node-2" in result.stderr
+    assert "one order, everywhere" in result.stdout
 
 
 def test_a_violation_is_exit_code_1_and_explained_on_stderr() -> None:
