@@ -65,7 +65,7 @@ LANES_MAX = 16_384
 CONNECT_S = 5.0
 #: How long it may be silent while it owes us something. Doubles until the next receipt.
 PATIENCE_S = 3.0
-PATIENCE_S_MAX = 15.0
+PATIENCE_S_MAX = 6.0
 BACKOFF_S = 0.05
 BACKOFF_S_MAX = 2.0
 

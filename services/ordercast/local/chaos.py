@@ -39,6 +39,8 @@ class ChaosReport:
     sent: int
     failed: dict[str, int]
     unavailable_ms_max: int
+    #: When that ended, on the clock of the actions.
+    available_again_s: float
     actions: list[Action] = field(default_factory=list)
 
     def document(self) -> dict[str, Any]:
@@ -51,6 +53,7 @@ class ChaosReport:
             "duplicated": verdict.duplicated,
             "order_violations": verdict.order_violations,
             "unavailable_ms_max": self.unavailable_ms_max,
+            "available_again_s": self.available_again_s,
             "failed": self.failed,
             "findings": verdict.findings,
         }
@@ -126,7 +129,12 @@ class Chaos:
             if isinstance(outcome, Exception):
                 verdict.find(f"a client ended with {outcome!r}")
         return ChaosReport(
-            verdict, len(load.evidence.sent), load.failed, round(load.outage_s_max * 1000), self.actions
+            verdict,
+            len(load.evidence.sent),
+            load.failed,
+            round(load.outage_s_max * 1000),
+            round(load.outage_ended - self.begun, 1),
+            self.actions,
         )
 
     def _strike(self) -> None:

@@ -32,6 +32,7 @@ class Load:
         self.waiting = 0
         self.last_receipt = time.monotonic()
         self.outage_s_max = 0.0
+        self.outage_ended = self.last_receipt
         #: Publishes that ended without a receipt, by kind of error.
         self.failed: dict[str, int] = {}
         self.on_receipt: Callable[[], None] = lambda: None
@@ -87,7 +88,8 @@ class Load:
             self.waiting -= 1
             room.release()
         now = time.monotonic()
-        self.outage_s_max = max(self.outage_s_max, now - self.last_receipt)
+        if now - self.last_receipt > self.outage_s_max:
+            self.outage_s_max, self.outage_ended = now - self.last_receipt, now
         self.last_receipt = now
         seen.append(sent.payload)
         self.evidence.receipts[sent.payload] = Acknowledged(
