@@ -31,6 +31,8 @@ CALLS_MAX = 1024
 WATCHERS_MAX = 4096
 #: So long after the last change a member that knows no leader sends its watchers elsewhere.
 CUT_OFF_S = 2.0
+#: How often a watcher hears at least that this member lives; watchers wait a multiple of it.
+ALIVE_S = 0.5
 
 
 class MembershipServer(MembershipServiceServicer):
@@ -90,13 +92,17 @@ class MembershipServer(MembershipServiceServicer):
         return self.machine.heartbeat_answer(request)
 
     async def Watch(self, request: WatchRequest, context: Any) -> AsyncIterator[WatchResponse]:
-        """Several changes in a row are one response: watchers want to know what is, not how it came about."""
+        """Several changes in a row are one response: watchers want to know what is, not how it came about.
+
+        Without news there is a sign of life now and then: a member that is paused would keep its watchers.
+        """
         if self._watchers >= WATCHERS_MAX:
             raise Refused(
                 grpc.StatusCode.RESOURCE_EXHAUSTED, "too many watchers", "TOO_MANY_STREAMS", retry_after_s=1
             )
         self._watchers += 1
         revision = request.revision
+        silent_s = 0.0
         try:
             while not self._is_stopped:
                 change = self._change
@@ -105,9 +111,14 @@ class MembershipServer(MembershipServiceServicer):
                     response = state.changes_since(revision)
                     revision = response.revision
                     yield response
-                elif not await happens(change, CUT_OFF_S) and self.machine.leader is None:
-                    # Cut off from the others, it would keep its watchers from all news.
-                    raise Refused(grpc.StatusCode.UNAVAILABLE, "there is no leader at present", "NO_LEADER")
+                    silent_s = 0.0
+                elif not await happens(change, ALIVE_S):
+                    silent_s += ALIVE_S
+                    if silent_s >= CUT_OFF_S and self.machine.leader is None:
+                        # Cut off from the others, it would keep its watchers from all news.
+                        raise Refused(grpc.StatusCode.UNAVAILABLE, "there is no leader at present", "NO_LEADER")
+                    if state.cluster_id:
+                        yield WatchResponse(revision=revision, cluster_id=state.cluster_id)
         finally:
             self._watchers -= 1
         raise Refused(grpc.StatusCode.UNAVAILABLE, "this node is about to stop", "STOPPING")

@@ -38,7 +38,12 @@ from ordercast.v1.membership_pb2_grpc import MembershipServiceStub
 log = structlog.get_logger("directory")
 
 RETRY_S = 0.1
+#: Members give a sign of life more often than this.
+SILENT_S_MAX = 2.0
 CALL_S_MAX = 2.0
+HEARTBEAT_S_MAX = 0.7
+#: A member that did not answer is asked last for so long.
+AVOID_S = 5.0
 #: Repeating a call does not change these answers.
 FINAL = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.INVALID_ARGUMENT)
 
@@ -66,6 +71,8 @@ class Directory:
         self._stubs: dict[str, tuple[Any, MembershipServiceStub]] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._leader: str | None = None
+        #: Members that did not answer, and until when they are not asked.
+        self._avoided: dict[str, float] = {}
         self._turn = sorted(members).index(process) if process in members else 0
 
     async def stop(self) -> None:
@@ -85,13 +92,21 @@ class Directory:
                     await self._watch(member)
             except grpc.aio.AioRpcError as error:
                 log.debug("watch ended", member=member, code=error.code().name)
+            except TimeoutError:
+                # It is paused, or cut off: whoever stayed with it would not hear that others have come back.
+                log.info("watching elsewhere", silent=member)
+                self._avoid(member)
             await asyncio.sleep(RETRY_S)
 
     async def _watch(self, member: str) -> None:
         """Over a connection of its own: whoever gives up on a call must not end the watch."""
         async with self._credentials.dial(self.members[member], member, CHANNEL_OPTIONS) as channel:
             call: Any = MembershipServiceStub(channel).Watch(WatchRequest(revision=self.revision))
-            async for change in call:
+            while True:
+                async with asyncio.timeout(SILENT_S_MAX):
+                    change = await call.read()
+                if change is grpc.aio.EOF:
+                    return
                 if member in self.cut_off:
                     return
                 if self.cluster_id and change.cluster_id != self.cluster_id:
@@ -174,17 +189,20 @@ class Directory:
             await asyncio.sleep(0 if is_sent_on else RETRY_S)
 
     async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse | None:
-        member = self._leader or self._next_member()
-        if member in self.cut_off:
-            self._leader = None
-            return None
-        try:
-            response: HeartbeatResponse = await self._stub(member).Heartbeat(request, timeout=CALL_S_MAX)
-        except grpc.aio.AioRpcError as error:
-            self._learn_leader(member, error)
-            return None
-        self._leader = member
-        return response
+        """At one member after the other, without waiting long for any: a leader that hears nothing suspects us."""
+        for _ in range(len(self.members) + 1):
+            member = self._leader or self._next_member()
+            if member in self.cut_off:
+                self._leader = None
+                continue
+            try:
+                response: HeartbeatResponse = await self._stub(member).Heartbeat(request, timeout=HEARTBEAT_S_MAX)
+            except grpc.aio.AioRpcError as error:
+                self._learn_leader(member, error)
+                continue
+            self._leader = member
+            return response
+        return None
 
     def _learn_leader(self, member: str, error: grpc.aio.AioRpcError) -> None:
         leader = ""
@@ -196,14 +214,21 @@ class Directory:
                     leader = found.leader
         else:
             self._forget(member)
+            self._avoid(member)
         self._leader = leader if leader in self.members and leader != member else None
 
     # -------------------------------------------------------------------------------------------- channels
 
     def _next_member(self) -> str:
+        """In turn, but for those that did not answer, unless nobody did: one that is paused costs time."""
+        now = asyncio.get_running_loop().time()
         names = sorted(self.members)
+        names = [name for name in names if self._avoided.get(name, 0.0) <= now] or names
         self._turn += 1
         return names[(self._turn - 1) % len(names)]
+
+    def _avoid(self, member: str) -> None:
+        self._avoided[member] = asyncio.get_running_loop().time() + AVOID_S
 
     def _stub(self, member: str) -> MembershipServiceStub:
         found = self._stubs.get(member)
