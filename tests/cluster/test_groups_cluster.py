@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import ordercast
 from ordercast import errors
-from ordercast.local.audit import audit, name_of
+from ordercast.core.ids import group_name
+from ordercast.local.audit import audit
 from ordercast.local.cluster import LocalCluster, wait_until
 from ordercast.local.load import Load, collect_logs, wait_for_equal_logs
 from ordercast.runtime.storage import Storage
@@ -73,7 +74,7 @@ def judge(cluster: LocalCluster, load: Load) -> None:
     assert load.failed == {}
     wait_for_equal_logs(cluster.gateways[0], CALL_S_MAX)
     collect_logs(cluster.gateways[0], load.evidence)
-    load.evidence.logs = {id_: log for id_, log in load.evidence.logs.items() if name_of(id_) in load.groups}
+    load.evidence.logs = {id_: log for id_, log in load.evidence.logs.items() if group_name(id_) in load.groups}
     verdict = audit(load.evidence)
     assert verdict.is_clean, verdict.findings
     assert verdict.acknowledged == len(load.evidence.sent)

@@ -10,7 +10,8 @@ import pytest
 
 import ordercast
 from ordercast import errors
-from ordercast.local.audit import audit, name_of
+from ordercast.core.ids import group_name
+from ordercast.local.audit import audit
 from ordercast.local.cluster import LocalCluster
 from ordercast.local.load import Load, collect_logs, wait_for_equal_logs
 from ordercast.v1.common_pb2 import Message
@@ -181,7 +182,7 @@ def test_what_many_producers_send_through_all_gateways_is_in_one_order_everywher
     in_time(run())
     wait_for_equal_logs(cluster.gateways[0], CALL_S_MAX)
     collect_logs(cluster.gateways[0], load.evidence)
-    load.evidence.logs = {id_: log for id_, log in load.evidence.logs.items() if name_of(id_) in groups}
+    load.evidence.logs = {id_: log for id_, log in load.evidence.logs.items() if group_name(id_) in groups}
     verdict = audit(load.evidence)
     assert verdict.is_clean, verdict.findings
     assert (verdict.acknowledged, load.failed) == (600, {})

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import grpc
 
 import ordercast
+from ordercast.core.ids import group_name
 from ordercast.errors import OrdercastError
-from ordercast.local.audit import Acknowledged, Evidence, SentMessage, Verdict, audit, name_of
+from ordercast.local.audit import Acknowledged, Evidence, SentMessage, Verdict, audit
 from ordercast.local.cluster import HOST, ClusterError, LocalCluster, wait_until
 from ordercast.local.load import Load, collect_logs, wait_for_equal_logs
 from ordercast.local.setup import create_groups
@@ -146,7 +147,7 @@ async def trial(
     await asyncio.to_thread(collect_logs, cluster.gateways[0], load.evidence)
     # Other trials on the same cluster have groups of their own.
     judged = {*groups, *beside}
-    load.evidence.logs = {id_: logs for id_, logs in load.evidence.logs.items() if name_of(id_) in judged}
+    load.evidence.logs = {id_: logs for id_, logs in load.evidence.logs.items() if group_name(id_) in judged}
     verdict = audit(load.evidence)
     for outcome in ended:
         if isinstance(outcome, Exception):

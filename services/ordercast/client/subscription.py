@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 
 from ordercast.client.errors import FailedPrecondition, Internal, InvalidArgument
 from ordercast.client.types import Delivery, id_prefix
+from ordercast.core.ids import group_name
 from ordercast.v1.common_pb2 import Batch
 from ordercast.v1.gateway_pb2 import Ack, SubscribeRequest, SubscribeResponse, SubscribeStart, SubscribeStarted
 from ordercast.v1.sequencer_pb2 import LogEntry, StartAt
@@ -23,11 +24,6 @@ AHEAD_ENTRIES_MAX = 256
 AHEAD_BYTES_MAX = 8 << 20
 
 D = TypeVar("D", bound=Delivery)
-
-
-def group_name(id_: str) -> str:
-    """The name in a group's id: a name has no '#'."""
-    return id_.partition("#")[0]
 
 
 def unpack(

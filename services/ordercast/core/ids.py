@@ -54,6 +54,15 @@ def sn_of(key: bytes) -> int:
     return int.from_bytes(key[:8], "big")
 
 
+def group_id(name: str, number: int) -> str:
+    """Of a group, for good: a name that is used again gets another number. A name has no '#'."""
+    return f"{name}#{number}"
+
+
+def group_name(id_: str) -> str:
+    return id_.partition("#")[0]
+
+
 def short(id_: bytes) -> str:
     """An envelope id as people read it: incarnation.counter."""
     return f"{incarnation_of(id_)}.{counter_of(id_)}"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.ids import group_name
 from ordercast.core.quorums import majority
 from ordercast.gateway.tokens import Tokens
 from ordercast.runtime.node import Node
@@ -154,10 +155,10 @@ class Intake:
             group = self.node.directory.groups.get(reply.groups[0])
             if reply.session:
                 reply.session = self.tokens.sign(group.domain, reply.session) if group is not None else b""
-            reply.groups[:] = [name_of(id_) for id_ in reply.groups]
+            reply.groups[:] = [group_name(id_) for id_ in reply.groups]
             reply.detail = _ID_IN_TEXT.sub(r"\1", reply.detail)
             for offset in reply.offsets:
-                offset.group = name_of(offset.group)
+                offset.group = group_name(offset.group)
             if identity is not None:
                 reply.producer = reply.producer[len(owner_of(identity)) :]
         return reply
@@ -168,7 +169,3 @@ def owner_of(identity: str | None) -> bytes:
     return (
         b"" if identity is None else hashlib.blake2b(identity.encode(), digest_size=8).hexdigest().encode() + b"/"
     )
-
-
-def name_of(id_: str) -> str:
-    return id_.rpartition("#")[0]

@@ -6,6 +6,7 @@ log shows. Messages are told apart by their payloads, which are unique.
 
 from dataclasses import dataclass, field
 
+from ordercast.core.ids import group_name
 from ordercast.sim.checkers import ending, order
 from ordercast.sim.checkers.logs import LogChecker
 from ordercast.sim.checkers.violation import Violation
@@ -97,7 +98,7 @@ def _offsets_by_payload(evidence: Evidence, verdict: Verdict) -> dict[str, dict[
     """group name -> payload -> offset, over all replicas; the same payload at two places is a duplicate."""
     offsets: dict[str, dict[bytes, int]] = {}
     for group, replicas in evidence.logs.items():
-        found = offsets.setdefault(name_of(group), {})
+        found = offsets.setdefault(group_name(group), {})
         for replica, entries in replicas.items():
             for entry in entries:
                 for offset, payload, _ in messages_of(entry):
@@ -130,7 +131,7 @@ def _check_subscribers(evidence: Evidence, verdict: Verdict) -> None:
         for entries in replicas.values():
             for entry in entries:
                 for offset, payload, _ in messages_of(entry):
-                    log.setdefault(name_of(group), {}).setdefault(offset, payload)
+                    log.setdefault(group_name(group), {}).setdefault(offset, payload)
     for (subscriber, group), seen in evidence.seen.items():
         expected = seen[0][0] if seen else 0
         for offset, payload in seen:
@@ -193,8 +194,4 @@ def _board(evidence: Evidence) -> tuple[Board, dict[bytes, MessageKey]]:
 
 
 def _by_id(evidence: Evidence, offsets: dict[str, int]) -> dict[str, int]:
-    return {id_: offsets[name_of(id_)] for id_ in evidence.logs if name_of(id_) in offsets}
-
-
-def name_of(group_id: str) -> str:
-    return group_id.rpartition("#")[0] or group_id
+    return {id_: offsets[group_name(id_)] for id_ in evidence.logs if group_name(id_) in offsets}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import grpc
 
 from ordercast.core.ids import KEY_BYTES
+from ordercast.runtime.storage_format import next_offset_of
 from ordercast.v1.gateway_pb2 import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -233,8 +234,3 @@ class Verifier:
                     )
                 producers[range_.producer, groups] = (range_.epoch, span.first_sequence + span.count - 1)
         return next_offset_of(entry)
-
-
-def next_offset_of(entry: LogEntry) -> int:
-    new = sum(span.count for outcome in entry.outcomes for span in outcome.spans if not span.duplicate)
-    return entry.first_offset + new

@@ -11,6 +11,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from ordercast.core.errors import InvariantBroken
+from ordercast.core.ids import group_id, group_name
 from ordercast.membership import settings as limits
 from ordercast.membership.names import (
     InvalidName,
@@ -376,7 +377,7 @@ class State:
         self.group_last += 1
         group = Group(
             name=create.name,
-            id=f"{create.name}#{self.group_last}",
+            id=group_id(create.name, self.group_last),
             domain=domain,
             configuration=1,
             replicas=placement.replicas,
@@ -402,7 +403,7 @@ class State:
         result.group.CopyFrom(group)
 
     def _remove_group(self, remove: RemoveGroup, result: CommandResult) -> None:
-        group = self.groups.get(remove.id.rpartition("#")[0])
+        group = self.groups.get(group_name(remove.id))
         if group is None or group.id != remove.id:
             raise Refused(Code.NOT_FOUND, f"there is no group with the id {quoted(remove.id)}")
         if group.state != GROUP_STATE_DELETING:
