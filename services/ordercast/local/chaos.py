@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from itertools import cycle
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,6 +25,9 @@ LIE_S = 0.5
 #: A crash shows what a disk that lies loses only when something was acknowledged since the last one.
 LIED_RECEIPTS_MIN = 50
 LIED_S_MAX = 5.0
+#: Between two messages of a producer. A gateway that forgets shows only in what is under way when it is killed.
+PAUSE_S = 0.01
+PAUSE_S_FORGETFUL = 0.0
 
 
 @dataclass(slots=True)
@@ -78,6 +82,10 @@ class Chaos:
         self.random = Random(seed)
         self.mutant = mutant
         self.lies = mutant == "answers-before-fsync"
+        self.forgets = mutant == "forgetful-gateway"
+        self.pause_s = PAUSE_S_FORGETFUL if self.forgets else PAUSE_S
+        #: A gateway that forgets is noticed only by its own clients: each node is killed in turn, none left out.
+        self.in_turn = cycle(sorted(self.cluster.members))
         self.settle_s = SETTLE_S_MAX if mutant is None else SETTLE_S_MUTANT
         self.receipts = 0
         self.on_action = on_action
@@ -111,7 +119,8 @@ class Chaos:
             for group in GROUPS
         ]
         producers = [
-            asyncio.create_task(load.produce(f"producer-{number}", pause_s=0.01)) for number in range(PRODUCERS)
+            asyncio.create_task(load.produce(f"producer-{number}", pause_s=self.pause_s))
+            for number in range(PRODUCERS)
         ]
         self.begun = time.monotonic()
         await asyncio.to_thread(self._strike)
@@ -138,11 +147,15 @@ class Chaos:
         )
 
     def _strike(self) -> None:
-        while (now := time.monotonic()) < self.begun + self.seconds:
+        while (now := time.monotonic()) < self.begun + self.seconds or self._is_too_early():
             self._undo(now)
             if not self.undo or self.random.random() < 0.15:
                 self._one_action()
             time.sleep(self.random.uniform(0.2, 1.5))
+
+    def _is_too_early(self) -> bool:
+        """Whether a gateway that forgets has not been killed yet."""
+        return self.forgets and len(self.actions) < len(self.cluster.members)
 
     def _undo(self, now: float) -> None:
         due = [call for at, call in self.undo if at <= now]
@@ -176,12 +189,12 @@ class Chaos:
         actions = [self._kill, self._kill, self._pause, self._partition, self._kill_all]
         if self.lies:
             actions = [self._kill_all]
-        elif self.mutant is not None:
+        elif self.forgets:
             actions = [self._kill]  # What clients then repeat elsewhere is what a forgetful gateway gets wrong.
         self.random.choice(actions)()
 
     def _kill(self) -> None:
-        name = self.random.choice(sorted(self.cluster.members))
+        name = next(self.in_turn) if self.forgets else self.random.choice(sorted(self.cluster.members))
         self._note("kill", [name])
         self.cluster.kill(name)
         self._later(self.random.uniform(0.0, 3.0), lambda: self._restart([name]))
