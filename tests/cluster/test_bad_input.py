@@ -4,9 +4,11 @@ The tables come first. What the SDK would refuse by itself goes past it, as byte
 """
 
 import itertools
+import json
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -15,11 +17,16 @@ import pytest
 from google.protobuf.descriptor import MethodDescriptor
 
 from ordercast.core.session_token import CLOCK_BYTES, MAC_BYTES, PARTS_MAX, TAG_BYTES, tag_of
-from ordercast.local.cluster import HOST, LocalCluster
+from ordercast.local.cluster import HOST, LocalCluster, Member, wait_until
 from ordercast.local.setup import create_groups
+from ordercast.runtime.frame_listener import TICKET_S_MAX
+from ordercast.runtime.mesh import WIRE_VERSION
+from ordercast.runtime.settings import PEER_MESSAGE_BYTES_MAX
+from ordercast.runtime.wire import FIRST_BYTES_MAX, LENGTH
 from ordercast.v1 import faults_pb2, frame_pb2, gateway_pb2, membership_pb2, sequencer_pb2
 from ordercast.v1.common_pb2 import Message
-from ordercast.v1.frame_pb2 import CHANNEL_DOMAINS, CHANNEL_MEMBERSHIP, Frame, Hello
+from ordercast.v1.frame_pb2 import CHANNEL_DOMAINS, CHANNEL_MEMBERSHIP, ConnectRequest, ConnectResponse, Hello
+from ordercast.v1.frame_pb2_grpc import PeerServiceStub
 from ordercast.v1.gateway_pb2 import (
     Ack,
     CreateDomainRequest,
@@ -32,7 +39,8 @@ from ordercast.v1.gateway_pb2 import (
     SubscribeRequest,
     SubscribeStart,
 )
-from ordercast.v1.membership_pb2 import Retention
+from ordercast.v1.membership_pb2 import Retention, WatchRequest
+from ordercast.v1.membership_pb2_grpc import MembershipServiceStub
 from ordercast.v1.sequencer_pb2 import StartAt
 from tests.cluster.asking import (
     CALL_S_MAX,
@@ -212,18 +220,24 @@ PEER_SERVICES = (
     faults_pb2.DESCRIPTOR.services_by_name["FaultService"],
 )
 
-#: A good hello to node-2, but for what each of them changes.
-HELLOS: dict[str, Hello] = {
-    "none": Hello(),
-    "another version": Hello(version=99, channel=CHANNEL_DOMAINS, process="node-1", to="node-2"),
-    "no channel": Hello(version=1, process="node-1", to="node-2"),
-    "for another node": Hello(version=1, channel=CHANNEL_DOMAINS, process="node-1", to="node-3"),
-    "of an unknown node": Hello(version=1, channel=CHANNEL_DOMAINS, process="intruder", to="node-2"),
-    "with another node's name": Hello(version=1, channel=CHANNEL_DOMAINS, process="node-1", to="node-2"),
-    "from itself": Hello(version=1, channel=CHANNEL_DOMAINS, process="node-2", to="node-2"),
-    "of an unknown membership node": Hello(
-        version=1, channel=CHANNEL_MEMBERSHIP, process="intruder", to="node-2", incarnation=1
-    ),
+#: What changes a good hello of node-1 to node-2 into one that is refused.
+HELLOS: dict[str, dict[str, object]] = {
+    "another version": {"version": WIRE_VERSION + 1},
+    "no version": {"version": 0},
+    "no channel": {"channel": 0},
+    "a channel that there is not": {"channel": 99},
+    "another channel": {"channel": CHANNEL_MEMBERSHIP, "incarnation": 1, "node_id": b""},
+    "for another node": {"to": "node-3"},
+    "for nobody": {"to": ""},
+    "of an unknown node": {"process": "intruder"},
+    "of nobody": {"process": ""},
+    "from itself": {"process": "node-2"},
+    "from a node that waits to be dialled": {"process": "node-3"},
+    "with another disk": {"node_id": bytes(16)},
+    "with no disk": {"node_id": b""},
+    "of another cluster": {"cluster_id": bytes(16)},
+    "of a life that is over": {"incarnation": 0},
+    "of a life that is still to come": {"incarnation": 1 << 40},
 }
 
 GARBAGE = {
@@ -233,6 +247,18 @@ GARBAGE = {
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500),
     "an HTTP/2 preface and then chance": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + os.urandom(4096),
     "a frame that promises too much": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff\xff\xff\x00\x00" + bytes(4),
+    "a length that is far too large": LENGTH.pack((1 << 32) - 1) + bytes(4096),
+    "a ticket that is too long": LENGTH.pack(FIRST_BYTES_MAX + 1) + bytes(FIRST_BYTES_MAX + 1),
+    "a ticket that is wrong": LENGTH.pack(16) + os.urandom(16),
+    "half a ticket": LENGTH.pack(16) + bytes(8),
+}
+
+#: What a process may not say even when it was let in.
+GARBAGE_OF_PEERS = {
+    "a length that is far too large": LENGTH.pack((1 << 32) - 1),
+    "a length that is a little too large": LENGTH.pack(PEER_MESSAGE_BYTES_MAX + 1),
+    "no frame": LENGTH.pack(16) + b"\xff" * 16,
+    "a domain that is no text": LENGTH.pack(7) + b"\x0a\x05\x0a\x03\xff\xfe\xfd",
 }
 
 #: Neither a field number nor a wire type that there is.
@@ -414,12 +440,129 @@ def test_faults_are_injected_only_where_that_was_asked_for(cluster: LocalCluster
     assert send(address, path, b"").code() == grpc.StatusCode.UNIMPLEMENTED
 
 
+# --------------------------------------------------------------------------------- who takes itself for a process
+
+
+def peers_address(cluster: LocalCluster, name: str) -> str:
+    return f"{HOST}:{cluster.members[name].peer_port}"
+
+
+def frames_port(member: Member) -> int:
+    """As the process says in its log."""
+    entries = [json.loads(line) for line in member.log.read_text().splitlines() if line.startswith("{")]
+    return int(next(entry["frames"] for entry in reversed(entries) if entry["event"] == "serving peers"))
+
+
+def good_hello(cluster: LocalCluster) -> Hello:
+    """What node-1 says to node-2. Without certificates, whoever may connect can find it out."""
+    with grpc.insecure_channel(peers_address(cluster, "node-2")) as channel:
+        watched = next(iter(MembershipServiceStub(channel).Watch(WatchRequest(), timeout=CALL_S_MAX)))
+    (node,) = (node for node in watched.nodes if node.name == "node-1")
+    return Hello(
+        version=WIRE_VERSION,
+        channel=CHANNEL_DOMAINS,
+        process=node.name,
+        incarnation=node.incarnation,
+        node_id=node.node_id,
+        cluster_id=watched.cluster_id,
+        to="node-2",
+    )
+
+
+def connect(cluster: LocalCluster, hello: Hello) -> ConnectResponse:
+    with grpc.insecure_channel(peers_address(cluster, "node-2")) as channel:
+        answer: ConnectResponse = PeerServiceStub(channel).Connect(ConnectRequest(hello=hello), timeout=CALL_S_MAX)
+    return answer
+
+
+def show(port: int, ticket: bytes) -> socket.socket:
+    connection = socket.create_connection((HOST, port), timeout=CALL_S_MAX)
+    connection.sendall(LENGTH.pack(len(ticket)) + ticket)
+    return connection
+
+
+def is_welcome(connection: socket.socket) -> bool:
+    """The answer to a ticket is an empty frame."""
+    try:
+        return connection.recv(LENGTH.size, socket.MSG_WAITALL) == LENGTH.pack(0)
+    except ConnectionError:
+        return False
+
+
+def let_in(cluster: LocalCluster) -> tuple[socket.socket, ConnectResponse]:
+    """As node-1. It calls again at once, and makes our ticket void if it is quicker: then once more."""
+    hello = good_hello(cluster)
+    found: list[tuple[socket.socket, ConnectResponse]] = []
+
+    def is_let_in() -> bool:
+        answer = connect(cluster, hello)
+        connection = show(answer.port, answer.ticket)
+        if is_welcome(connection):
+            found.append((connection, answer))
+        else:
+            connection.close()
+        return bool(found)
+
+    wait_until("a ticket is good", is_let_in, CALL_S_MAX)
+    return found[0]
+
+
+def until_cut_off(connection: socket.socket) -> None:
+    try:
+        while connection.recv(4096):
+            pass
+    except ConnectionError:
+        pass
+
+
 @pytest.mark.parametrize("what", HELLOS)
 def test_a_peer_with_a_bad_hello_is_sent_away(cluster: LocalCluster, what: str) -> None:
-    address = f"{HOST}:{cluster.members['node-2'].peer_port}"
-    error = send(address, "/ordercast.v1.PeerService/Exchange", Frame(hello=HELLOS[what]).SerializeToString())
+    hello = good_hello(cluster)
+    for field_name, value in HELLOS[what].items():
+        setattr(hello, field_name, value)
+    with pytest.raises(grpc.RpcError) as caught:
+        connect(cluster, hello)
+    assert caught.value.code() == grpc.StatusCode.FAILED_PRECONDITION
+    assert caught.value.details()
+
+
+def test_a_peer_without_a_hello_is_sent_away(cluster: LocalCluster) -> None:
+    error = send(peers_address(cluster, "node-2"), "/ordercast.v1.PeerService/Connect", b"")
     assert error.code() == grpc.StatusCode.FAILED_PRECONDITION
-    assert error.details()
+
+
+def test_a_ticket_is_good_once(cluster: LocalCluster) -> None:
+    connection, answer = let_in(cluster)
+    with connection, show(answer.port, answer.ticket) as again:
+        assert not is_welcome(again)
+
+
+def test_a_ticket_that_is_wrong_is_not_good(cluster: LocalCluster) -> None:
+    answer = connect(cluster, good_hello(cluster))
+    spoiled = bytes([answer.ticket[0] ^ 1]) + answer.ticket[1:]
+    for shown in (spoiled, answer.ticket[:-1], b"", answer.ticket * 4, answer.ticket * 5):
+        with show(answer.port, shown) as connection:
+            assert not is_welcome(connection)
+
+
+def test_whoever_waits_for_too_long_is_cut_off_and_its_ticket_is_not_good_any_more(cluster: LocalCluster) -> None:
+    answer = connect(cluster, good_hello(cluster))
+    ports = [frames_port(member) for member in cluster.members.values()]
+    silent = [socket.create_connection((HOST, port), timeout=CALL_S_MAX) for port in ports]
+    time.sleep(TICKET_S_MAX)
+    for connection in silent:
+        with connection:
+            until_cut_off(connection)
+    with show(answer.port, answer.ticket) as late:
+        assert not is_welcome(late)
+
+
+@pytest.mark.parametrize("what", GARBAGE_OF_PEERS)
+def test_a_process_that_says_what_it_may_not_is_cut_off(cluster: LocalCluster, what: str) -> None:
+    connection, _ = let_in(cluster)
+    with connection:
+        connection.sendall(GARBAGE_OF_PEERS[what])
+        until_cut_off(connection)
 
 
 # ---------------------------------------------------------------------------------------------------- garbage
@@ -444,13 +587,12 @@ def test_bytes_that_are_no_message_are_refused_by_each_call_of_peers(
 @pytest.mark.parametrize("what", GARBAGE)
 def test_garbage_on_a_port_is_cut_off(cluster: LocalCluster, what: str) -> None:
     for member in cluster.members.values():
-        for port in (member.peer_port, member.client_port):
+        for port in (member.peer_port, member.client_port, frames_port(member)):
             with socket.create_connection((HOST, port), timeout=CALL_S_MAX) as connection:
                 # The server may hang up before it has read everything.
                 try:
                     connection.sendall(GARBAGE[what])
                     connection.shutdown(socket.SHUT_WR)
-                    while connection.recv(4096):
-                        pass
-                except ConnectionError:
+                except OSError:
                     pass
+                until_cut_off(connection)

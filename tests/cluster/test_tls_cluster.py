@@ -6,6 +6,8 @@ what clients show to gateways.
 
 import asyncio
 import signal
+import socket
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +19,20 @@ import ordercast
 from ordercast import errors
 from ordercast.local.cluster import HOST, LocalCluster, wait_until
 from ordercast.local.verify import Verifier
-from ordercast.v1.frame_pb2 import CHANNEL_DOMAINS, Frame, Hello
+from ordercast.runtime.mesh import WIRE_VERSION
+from ordercast.runtime.wire import LENGTH
+from ordercast.v1.frame_pb2 import CHANNEL_DOMAINS, ConnectRequest, ConnectResponse, Hello
+from ordercast.v1.frame_pb2_grpc import PeerServiceStub
 from ordercast.v1.gateway_pb2 import DescribeClusterRequest
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
-from ordercast.v1.membership_pb2 import Command, DeleteGroup, ExecuteRequest, HeartbeatRequest, RegisterNode
+from ordercast.v1.membership_pb2 import (
+    Command,
+    DeleteGroup,
+    ExecuteRequest,
+    HeartbeatRequest,
+    RegisterNode,
+    WatchRequest,
+)
 from ordercast.v1.membership_pb2_grpc import MembershipServiceStub
 from ordercast.v1.sequencer_pb2 import DescribeReplicaRequest
 from ordercast.v1.sequencer_pb2_grpc import SequencerServiceStub
@@ -152,13 +164,10 @@ def code_of(call: Callable[[], object]) -> str:
 
 def peer_calls(channel: grpc.Channel) -> dict[str, Callable[[], object]]:
     """One call of each service on the peers' port."""
-    hello = Hello(version=1, channel=CHANNEL_DOMAINS, process="node-1", to="node-2", incarnation=1)
-    frame = Frame(hello=hello).SerializeToString()
+    hello = Hello(version=WIRE_VERSION, channel=CHANNEL_DOMAINS, process="node-1", to="node-2", incarnation=1)
     delete = Command(delete_group=DeleteGroup(name="a"), request_id=b"never")
     return {
-        "Exchange": lambda: list(
-            channel.stream_stream("/ordercast.v1.PeerService/Exchange")(iter([frame]), timeout=CALL_S_MAX)
-        ),
+        "Connect": lambda: PeerServiceStub(channel).Connect(ConnectRequest(hello=hello), timeout=CALL_S_MAX),
         "Execute": lambda: MembershipServiceStub(channel).Execute(
             ExecuteRequest(command=delete), timeout=CALL_S_MAX
         ),
@@ -219,13 +228,58 @@ def test_a_peer_is_who_its_certificate_says(secured: Secured) -> None:
     impostor = secured.authorities.peers.issue("node-9", ["node-9"])
     with secured.peer(impostor) as channel:
         calls = peer_calls(channel)
-        assert code_of(calls["Exchange"]) == "PERMISSION_DENIED"
+        assert code_of(calls["Connect"]) == "PERMISSION_DENIED"
         assert code_of(calls["Heartbeat"]) == "PERMISSION_DENIED"
         register = RegisterNode(name="node-1", services=["gateway"], peer_address=f"{HOST}:1")
         command = ExecuteRequest(command=Command(register=register, request_id=b"impostor"))
         execute = MembershipServiceStub(channel).Execute
         assert code_of(lambda: execute(command, timeout=CALL_S_MAX)) == "PERMISSION_DENIED"
     assert secured.is_serving()
+
+
+def connect_as_node_1(secured: Secured) -> ConnectResponse:
+    """Node-2's answer to a good hello, with the certificate that goes with it."""
+    with secured.peer(secured.pair("node-1")) as channel:
+        watched = next(iter(MembershipServiceStub(channel).Watch(WatchRequest(), timeout=CALL_S_MAX)))
+        (node,) = (node for node in watched.nodes if node.name == "node-1")
+        hello = Hello(
+            version=WIRE_VERSION,
+            channel=CHANNEL_DOMAINS,
+            process="node-1",
+            incarnation=node.incarnation,
+            node_id=node.node_id,
+            cluster_id=watched.cluster_id,
+            to="node-2",
+        )
+        answer: ConnectResponse = PeerServiceStub(channel).Connect(ConnectRequest(hello=hello), timeout=CALL_S_MAX)
+    return answer
+
+
+def is_welcome(answer: ConnectResponse, context: ssl.SSLContext | None) -> bool:
+    """Whether this ticket, shown over such a connection, is answered with an empty frame."""
+    with socket.create_connection((HOST, answer.port), timeout=CALL_S_MAX) as plain:
+        try:
+            connection = context.wrap_socket(plain, server_hostname="node-2") if context else plain
+            with connection:
+                connection.sendall(LENGTH.pack(len(answer.ticket)) + answer.ticket)
+                return connection.recv(LENGTH.size) == LENGTH.pack(0)
+        except (ConnectionError, ssl.SSLError):
+            return False
+
+
+def test_a_ticket_opens_nothing_without_a_certificate_of_the_peers_authority(secured: Secured) -> None:
+    answer = connect_as_node_1(secured)
+    secured.write("stranger", Authority("another").issue("node-1", ["node-1"]))
+    contexts: dict[str, ssl.SSLContext] = {}
+    for name in ("", "stranger", "alice", "node-1"):
+        context = contexts[name] = ssl.create_default_context(cafile=secured.directory / "peers.ca")
+        if name:
+            context.load_cert_chain(secured.directory / f"{name}.crt", secured.directory / f"{name}.key")
+    assert not is_welcome(answer, None)
+    for name in ("", "stranger", "alice"):
+        assert not is_welcome(answer, contexts[name]), name
+    # Node-1 itself may call at any time, which makes our ticket void: so this is tried until it is good.
+    wait_until("a ticket is good", lambda: is_welcome(connect_as_node_1(secured), contexts["node-1"]), CALL_S_MAX)
 
 
 # ------------------------------------------------------------------------------------------------- who is who

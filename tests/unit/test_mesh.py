@@ -1,148 +1,32 @@
-"""The streams between processes, over real connections: order, resets, who is refused, overflow, injected cuts."""
+"""The connections between processes, real ones: order, resets, overflow, room, injected cuts, TLS."""
 
 import asyncio
-import contextlib
-from types import SimpleNamespace
 
 import grpc
 import pytest
+from structlog.testing import capture_logs
 
-from ordercast.runtime import mesh as mesh_module
-from ordercast.runtime import peer_service
-from ordercast.runtime.mesh import EXCHANGE, WIRE_VERSION, Events, Mesh, Unwelcome
-from ordercast.runtime.peer_service import serve_peers
-from ordercast.runtime.server import GrpcServer
+from ordercast.runtime.mesh import WELCOME
 from ordercast.runtime.settings import TlsSettings
-from ordercast.runtime.tls import Credentials
-from ordercast.v1.frame_pb2 import CHANNEL_DOMAINS, CHANNEL_MEMBERSHIP, DESCRIPTOR, Frame, Hello
-
-QUEUE_BYTES_MAX = 1 << 20
+from tests.unit.certificates import Authority
+from tests.unit.mesh_process import (
+    QUEUE_BYTES_MAX,
+    Process,
+    call,
+    connected,
+    dial,
+    dial_quickly_and_do_not_ping,
+    frame,
+    hello_of_a,
+    packet,
+    run,
+    show,
+)
 
 
 @pytest.fixture(autouse=True)
-def _quick_redials(monkeypatch):
-    monkeypatch.setattr(mesh_module, "REDIAL_S", 0.01)
-    monkeypatch.setattr(mesh_module, "REDIAL_S_MAX", 0.05)
-
-
-class Process:
-    """A mesh with a server, and what it was told: (reset, peer, incarnation) or (packet, peer, incarnation)."""
-
-    def __init__(self, name, incarnation=1):
-        self.name = name
-        self.incarnation = incarnation
-        self.told = []
-        self.news = asyncio.Event()
-        self.room = asyncio.Event()
-        self.room.set()
-        self.on_check = lambda hello: None
-        self.mesh = Mesh(
-            CHANNEL_DOMAINS,
-            self.hello,
-            Events(self._opened, self._received, self._check, self.room.wait),
-            Credentials(TlsSettings()),
-            QUEUE_BYTES_MAX,
-        )
-        self.server = GrpcServer()
-        self.address = ""
-
-    def hello(self):
-        return Hello(
-            version=WIRE_VERSION, channel=CHANNEL_DOMAINS, process=self.name, incarnation=self.incarnation
-        )
-
-    async def start(self, port=0):
-        serve_peers(SimpleNamespace(mesh=self.mesh, system_mesh=None, peer_server=self.server))
-        self.address = f"127.0.0.1:{await self.server.start(f'127.0.0.1:{port}')}"
-        return self
-
-    async def stop(self):
-        await self.mesh.stop()
-        await self.server.stop(None)
-
-    def _opened(self, peer, incarnation):
-        self._tell(("reset", peer, incarnation))
-
-    def _received(self, peer, incarnation, frame):
-        for section in frame.sections:
-            for packet in section.packets:
-                self._tell((packet, peer, incarnation))
-
-    async def _check(self, hello):
-        self.on_check(hello)
-
-    def _tell(self, what):
-        self.told.append(what)
-        self.news.set()
-
-    @property
-    def resets(self):
-        return [what for what in self.told if what[0] == "reset"]
-
-    async def until(self, is_so):
-        while not is_so():
-            self.news.clear()
-            await self.news.wait()
-
-    async def has_resets(self, count):
-        await self.until(lambda: len(self.resets) >= count)
-
-    async def until_gone(self, peer):
-        while peer in dict(self.mesh.connected()):
-            await asyncio.sleep(0)
-
-    async def hears(self, packet):
-        await self.until(lambda: packet in [what[0] for what in self.told])
-
-
-def run(story, names="ab"):
-    async def told():
-        async with asyncio.timeout(30):
-            processes = [await Process(name).start() for name in names]
-            try:
-                await story(*processes)
-            finally:
-                for process in processes:
-                    await process.stop()
-
-    asyncio.run(told())
-
-
-async def connected(*processes):
-    addresses = {process.name: process.address for process in processes}
-    for process in processes:
-        process.mesh.follow({name: a for name, a in addresses.items() if name != process.name})
-    for process in processes:
-        await process.has_resets(len(processes) - 1)
-
-
-async def dial(process, hello):
-    """A stream that the test speaks on."""
-    channel = grpc.aio.insecure_channel(process.address)
-    call = channel.stream_stream(EXCHANGE)()
-    await call.write(Frame(hello=hello).SerializeToString() if isinstance(hello, Hello) else hello)
-    return channel, call
-
-
-async def outcome(process, hello):
-    """How a stream that begins with this hello ends, after whatever is said on it."""
-    channel, call = await dial(process, hello)
-    with contextlib.suppress(grpc.aio.AioRpcError):
-        while await call.read() is not grpc.aio.EOF:
-            pass
-    code = await call.code()
-    await channel.close()
-    return code
-
-
-def packet(number):
-    return str(number).encode()
-
-
-def frame(data):
-    made = Frame()
-    made.sections.add(domain="d", packets=[data])
-    return made.SerializeToString()
+def _quickly(monkeypatch):
+    dial_quickly_and_do_not_ping(monkeypatch)
 
 
 # ---------------------------------------------------------------------------------------------- order and resets
@@ -164,7 +48,7 @@ def test_what_is_sent_arrives_in_order_in_both_directions_behind_a_reset():
     run(story)
 
 
-def test_three_processes_have_one_stream_for_each_pair():
+def test_three_processes_have_one_connection_for_each_pair():
     async def story(a, b, c):
         await connected(a, b, c)
         for process in (a, b, c):
@@ -226,36 +110,48 @@ def test_a_peer_that_comes_back_is_a_new_incarnation():
     run(story)
 
 
-def test_a_stream_that_is_replaced_delivers_nothing_any_more():
+def test_a_connection_that_is_replaced_delivers_nothing_any_more():
     async def story(b):
-        hello = Hello(version=WIRE_VERSION, channel=CHANNEL_DOMAINS, process="a", incarnation=5, to="b")
-        first_channel, first = await dial(b, hello)
+        first = await dial(b, hello_of_a())
         await b.has_resets(1)
-        second_channel, second = await dial(b, hello)
+        second = await dial(b, hello_of_a())
         await b.has_resets(2)
-        await second.write(frame(b"new"))
+        first.write(frame(b"old"))
+        second.write(frame(b"new"))
         await b.hears(b"new")
-        with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            while not first.done():  # It has ended, or is about to.
-                await first.write(frame(b"old"))
+        assert await first.read() is None
         assert [what[0] for what in b.told] == ["reset", "reset", b"new"]
-        for channel in (first_channel, second_channel):
-            await channel.close()
+        second.close()
 
     run(story, "b")
 
 
 def test_an_older_life_of_a_peer_does_not_replace_the_newer_one():
     async def story(b):
-        hello = Hello(version=WIRE_VERSION, channel=CHANNEL_DOMAINS, process="a", incarnation=5, to="b")
-        channel, call = await dial(b, hello)
+        caller = await dial(b, hello_of_a(incarnation=5))
         await b.has_resets(1)
-        hello.incarnation = 4
-        assert await outcome(b, hello) == grpc.StatusCode.FAILED_PRECONDITION
-        await call.write(frame(b"still here"))
+        assert await call(b, hello_of_a(incarnation=4)) == grpc.StatusCode.FAILED_PRECONDITION
+        caller.write(frame(b"still here"))
         await b.hears(b"still here")
         assert b.resets == [("reset", "a", 5)]
-        await channel.close()
+        caller.close()
+
+    run(story, "b")
+
+
+def test_an_older_life_that_was_answered_before_the_newer_one_was_there_does_not_replace_it_either():
+    async def story(b):
+        gate = b.gate_check(2)
+        newer = await show(b, (await call(b, hello_of_a(incarnation=5))).ticket)
+        await gate.reached.wait()
+        late = (await call(b, hello_of_a(incarnation=4))).ticket
+        gate.open.set()
+        assert await newer.read() == WELCOME
+        assert await (await show(b, late)).read() is None
+        newer.write(frame(b"still here"))
+        await b.hears(b"still here")
+        assert b.resets == [("reset", "a", 5)]
+        newer.close()
 
     run(story, "b")
 
@@ -277,24 +173,16 @@ def test_a_queue_that_overflows_gives_a_reset_although_the_peer_does_not_read():
     run(story)
 
 
-def test_a_queue_that_overflows_ends_a_stream_whose_writer_is_stuck():
-    async def story(a):
-        stuck = asyncio.Event()
+def test_a_queue_that_overflows_ends_a_connection_whose_writer_is_stuck():
+    async def story(b):
+        caller = await dial(b, hello_of_a())
+        # It does not read. What it says is heard, until the connection is given up for what it does not take.
+        while b.mesh.connected():
+            b.mesh.send("a", "d", bytes(100_000))
+            await asyncio.sleep(0)
+        caller.close()
 
-        async def never(*_):
-            stuck.set()
-            await asyncio.Event().wait()
-
-        stream = asyncio.create_task(a.mesh._exchange(Hello(process="b", incarnation=1), never, never))
-        await a.has_resets(1)
-        a.mesh.send("b", "d", b"it waits for the peer to read")
-        await stuck.wait()
-        for _ in range(2):
-            a.mesh.send("b", "d", bytes(QUEUE_BYTES_MAX))
-        await stream
-        assert a.mesh.connected() == []
-
-    run(story, "a")
+    run(story, "b")
 
 
 def test_while_there_is_no_room_nothing_more_is_taken():
@@ -303,7 +191,7 @@ def test_while_there_is_no_room_nothing_more_is_taken():
         a.mesh.send("b", "d", b"first")
         await b.hears(b"first")
         b.room.clear()
-        # A reader that waits for a frame takes that one; the next it leaves where it is.
+        # The first without room is taken, and the next is left where it is.
         a.mesh.send("b", "d", b"second")
         await b.hears(b"second")
         a.mesh.send("b", "d", b"third")
@@ -314,6 +202,120 @@ def test_while_there_is_no_room_nothing_more_is_taken():
         await b.hears(b"third")
 
     run(story)
+
+
+def test_all_that_waited_for_room_go_on_when_there_is_some_and_none_waits_behind_another():
+    async def story(a, b, c):
+        await connected(a, b, c)
+        c.room.clear()
+        for process in (a, b):
+            process.mesh.send("c", "d", b"first of " + process.name.encode())
+            await c.hears(b"first of " + process.name.encode())
+            for number in range(10):
+                process.mesh.send("c", "d", b"%d of " % number + process.name.encode())
+                await asyncio.sleep(0)
+        # From now on there is never room for more than what was handed out in one go.
+        c.on_told = lambda _: c.room.clear()
+        while len(c.told) < 2 + 2 * 11:
+            c.room.set()
+            await asyncio.sleep(0)
+        taken = [what[0] for what in c.told[2:]]
+        for name in (b"a", b"b"):
+            in_order = [b"first of " + name, *(b"%d of " % number + name for number in range(10))]
+            assert [packet for packet in taken if packet.endswith(name)] == in_order
+        assert taken.index(b"5 of b") < taken.index(b"9 of a")
+        assert taken.index(b"5 of a") < taken.index(b"9 of b")
+
+    run(story, "abc")
+
+
+def test_a_peer_that_comes_again_and_again_while_there_is_no_room_leaves_nothing_behind():
+    async def story(b):
+        b.room.clear()
+        counts = []
+        for number in range(1, 4):
+            caller = await dial(b, hello_of_a())
+            caller.write(frame(packet(number)))
+            await b.hears(packet(number))
+            caller.close()
+            b.mesh.close("a")  # While nothing is read, it is not noticed that the caller is gone.
+            # Those that are about to end are no matter.
+            while counts and len(asyncio.all_tasks()) > counts[0]:
+                await asyncio.sleep(0.01)
+            counts.append(len(asyncio.all_tasks()))
+
+    run(story, "b")
+
+
+def test_what_comes_before_the_connection_is_open_arrives_behind_the_reset():
+    async def story(b):
+        gate = b.gate_check(2)
+        caller = await show(b, (await call(b, hello_of_a())).ticket)
+        for number in range(100):
+            caller.write(frame(packet(number)))
+        await caller.writer.drain()
+        await gate.reached.wait()
+        assert b.told == []
+        gate.open.set()
+        await b.hears(packet(99))
+        assert b.told == [("reset", "a", 5), *((packet(number), "a", 5) for number in range(100))]
+        caller.close()
+
+    run(story, "b")
+
+
+def test_a_connection_that_ended_while_it_was_judged_does_not_take_the_place_of_a_later_one():
+    async def story(b):
+        gate = b.gate_check(2)
+        first = await show(b, (await call(b, hello_of_a())).ticket)
+        await gate.reached.wait()
+        first.close()
+        second = await dial(b, hello_of_a())
+        gate.open.set()
+        second.write(frame(b"still here"))
+        await b.hears(b"still here")
+        assert [what[0] for what in b.told] == ["reset", b"still here"]
+        second.close()
+
+    run(story, "b")
+
+
+def test_a_failure_with_a_frame_is_a_reset_and_not_a_gap():
+    async def story(a, b):
+        await connected(a, b)
+
+        def told(what):
+            if what[0] == b"2":
+                b.on_told = lambda _: None
+                raise RuntimeError("a surprise")
+
+        b.on_told = told
+        with capture_logs() as logged:
+            for number in (1, 2, 3):
+                a.mesh.send("b", "d", packet(number))
+            await b.has_resets(2)
+        await a.has_resets(2)
+        a.mesh.send("b", "d", b"4")
+        await b.hears(b"4")
+        assert [what[0] for what in b.told] == ["reset", b"1", "reset", b"4"]
+        assert [entry["why"] for entry in logged if entry["log_level"] == "warning"] == [
+            "RuntimeError('a surprise')"
+        ]
+
+    run(story)
+
+
+def test_a_failure_with_a_reset_leaves_no_connection_behind():
+    async def story(b):
+        def told(what):
+            raise RuntimeError("a surprise")
+
+        b.on_told = told
+        caller = await dial(b, hello_of_a())
+        assert await caller.read() is None
+        assert b.mesh.connected() == []
+
+    run(story, "b")
 
 
 def test_who_is_no_longer_followed_is_hung_up_on():
@@ -328,137 +330,6 @@ def test_who_is_no_longer_followed_is_hung_up_on():
         assert len(c.resets) == 2
 
     run(story, "abc")
-
-
-# ------------------------------------------------------------------------------------------------ who is refused
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("version", WIRE_VERSION + 1),
-        ("version", 0),
-        ("to", "another"),
-        ("to", ""),
-        ("channel", CHANNEL_MEMBERSHIP),
-        ("channel", 0),
-        ("process", "z"),
-        ("process", "b"),
-        ("process", "refused"),
-    ],
-)
-def test_a_hello_that_is_wrong_is_refused_and_opens_nothing(field, value):
-    async def story(b):
-        def check(hello):
-            if hello.process == "refused":
-                raise Unwelcome("not you")
-
-        b.on_check = check
-        hello = Hello(version=WIRE_VERSION, channel=CHANNEL_DOMAINS, process="a", incarnation=5, to="b")
-        setattr(hello, field, value)
-        assert await outcome(b, hello) == grpc.StatusCode.FAILED_PRECONDITION
-        assert b.told == []
-
-    run(story, "b")
-
-
-def test_bytes_that_are_no_frame_are_refused():
-    async def story(b):
-        assert await outcome(b, b"\xff\xff\xff") == grpc.StatusCode.INVALID_ARGUMENT
-        assert await outcome(b, b"") == grpc.StatusCode.FAILED_PRECONDITION
-        assert b.told == []
-
-    run(story, "b")
-
-
-def test_a_caller_that_does_not_say_who_it_is_is_cut_off(monkeypatch):
-    monkeypatch.setattr(peer_service, "HELLO_S_MAX", 0.01)
-
-    async def story(b):
-        async with grpc.aio.insecure_channel(b.address) as channel:
-            call = channel.stream_stream(EXCHANGE)()
-            assert await call.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-
-    run(story, "b")
-
-
-def test_who_was_welcome_and_is_not_any_more_when_the_stream_opens_is_refused():
-    async def story(b):
-        checks = []
-
-        def check(hello):
-            checks.append(hello.incarnation)
-            if len(checks) > 1:
-                raise Unwelcome("it has come back as another incarnation meanwhile")
-
-        b.on_check = check
-        hello = Hello(version=WIRE_VERSION, channel=CHANNEL_DOMAINS, process="a", incarnation=5, to="b")
-        assert await outcome(b, hello) == grpc.StatusCode.FAILED_PRECONDITION
-        assert b.told == []
-
-    run(story, "b")
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("version", 2), ("to", "z"), ("channel", CHANNEL_MEMBERSHIP), ("process", "c"), ("process", "")],
-)
-def test_an_answer_that_is_wrong_is_refused_and_dialled_again(field, value):
-    """The dialler does not trust the one who answers either."""
-
-    async def told():
-        answered = asyncio.Event()
-        answers = []
-
-        async def exchange(_, context):
-            await context.read()
-            hello = Hello(version=WIRE_VERSION, channel=CHANNEL_DOMAINS, process="b", incarnation=1, to="a")
-            if len(answers) < 2:
-                setattr(hello, field, value)
-            answers.append(hello)
-            await context.write(Frame(hello=hello).SerializeToString())
-            if len(answers) > 2:
-                answered.set()
-            while await context.read() is not grpc.aio.EOF:
-                pass
-
-        def register(servicer, server):
-            handler = grpc.stream_stream_rpc_method_handler(exchange)
-            service = DESCRIPTOR.services_by_name["PeerService"].full_name
-            server.add_generic_rpc_handlers(
-                (grpc.method_handlers_generic_handler(service, {"Exchange": handler}),)
-            )
-
-        server = GrpcServer()
-        server.add(DESCRIPTOR.services_by_name["PeerService"], register, None)
-        port = await server.start("127.0.0.1:0")
-        a = Process("a")
-        a.mesh.follow({"b": f"127.0.0.1:{port}"})
-        await a.has_resets(1)
-        assert answered.is_set() or len(answers) > 2
-        await a.mesh.stop()
-        await server.stop(None)
-
-    async def in_time():
-        async with asyncio.timeout(30):
-            await told()
-
-    asyncio.run(in_time())
-
-
-def test_a_failure_that_nobody_thought_of_does_not_end_the_dialling():
-    async def story(a, b):
-        failures = [RuntimeError("a surprise"), asyncio.InvalidStateError("another")]
-
-        def check(hello):
-            if failures:
-                raise failures.pop()
-
-        a.on_check = check
-        await connected(a, b)
-        assert failures == []
-
-    run(story)
 
 
 # ------------------------------------------------------------------------------------------------- injected cuts
@@ -504,9 +375,79 @@ def test_who_is_deaf_hears_again_only_behind_a_reset():
 def test_nobody_is_dialled_or_let_in_over_a_cut():
     async def story(a, b):
         b.mesh.inject(frozenset({"a"}), frozenset())
-        hello = Hello(version=WIRE_VERSION, channel=CHANNEL_DOMAINS, process="a", incarnation=5, to="b")
-        assert await outcome(b, hello) == grpc.StatusCode.FAILED_PRECONDITION
+        assert await call(b, hello_of_a()) == grpc.StatusCode.FAILED_PRECONDITION
         b.mesh.inject(frozenset(), frozenset())
         await connected(a, b)
 
     run(story)
+
+
+def test_a_cut_that_comes_between_the_call_and_the_connection_keeps_the_caller_out():
+    async def story(b):
+        ticket = (await call(b, hello_of_a())).ticket
+        b.mesh.inject(frozenset(), frozenset({"a"}))
+        caller = await show(b, ticket)
+        assert await caller.read() is None
+        assert b.told == []
+
+    run(story, "b")
+
+
+# ----------------------------------------------------------------------------------------------------------- TLS
+
+
+@pytest.fixture
+def tls(tmp_path):
+    """Of the processes a and b."""
+    authority = Authority("ours")
+    (tmp_path / "ca").write_bytes(authority.pem)
+    settings = {}
+    for name in "ab":
+        cert, key = tmp_path / f"{name}.crt", tmp_path / f"{name}.key"
+        authority.issue(name, [name]).write(cert, key)
+        settings[name] = TlsSettings(peer_cert=cert, peer_key=key, peer_ca=tmp_path / "ca")
+    return settings
+
+
+def test_over_tls_it_is_the_same(tls):
+    async def story(a, b):
+        await connected(a, b)
+        for number in range(300):
+            a.mesh.send("b", "d", packet(number))
+            b.mesh.send("a", "d", packet(number))
+            if number % 50 == 0:
+                await asyncio.sleep(0)
+        a.mesh.send("b", "d", bytes(QUEUE_BYTES_MAX // 2))
+        await a.hears(packet(299))
+        await b.hears(bytes(QUEUE_BYTES_MAX // 2))
+        assert a.told == [("reset", "b", 1), *((packet(n), "b", 1) for n in range(300))]
+        assert b.told[:-1] == [("reset", "a", 1), *((packet(n), "a", 1) for n in range(300))]
+
+    run(story, tls=tls)
+
+
+def test_over_tls_a_peer_that_does_not_read_gets_a_reset_too(tls):
+    async def story(a, b):
+        b.room.clear()
+        await connected(a, b)
+        while len(a.resets) < 2:
+            a.mesh.send("b", "d", bytes(100_000))
+            await asyncio.sleep(0)
+        b.room.set()
+        await b.has_resets(2)
+        a.mesh.send("b", "d", b"after it")
+        await b.hears(b"after it")
+
+    run(story, tls=tls)
+
+
+def test_over_tls_a_process_whose_certificate_names_another_is_not_connected_to(tls):
+    async def story(a, b):
+        with capture_logs() as logged:
+            a.mesh.follow({"b": b.address})
+            while [entry["event"] for entry in logged].count("call to peer failed") < 3:
+                await asyncio.sleep(0.01)
+        assert a.told == b.told == []
+
+    tls["b"] = tls["a"]
+    run(story, tls=tls)

@@ -48,6 +48,7 @@ def test_what_nobody_sets_has_its_default(needed, tmp_path):
     assert settings.zone == ""
     assert settings.data == tmp_path / "data"
     assert settings.peer_listen == settings.peer_advertise == "127.0.0.1:7410"
+    assert settings.frames_port == 0
     assert settings.client_listen == settings.client_advertise == "127.0.0.1:7400"
     assert settings.members == {"m1": "10.0.0.1:7410"}
     assert settings.limits.producer_messages_max == 4096
@@ -81,10 +82,12 @@ def test_everything_can_come_from_variables(tmp_path, monkeypatch):
     monkeypatch.setenv("ORDERCAST_DATA", str(tmp_path))
     monkeypatch.setenv("ORDERCAST_MEMBERSHIP", "m1=h1:7410, m2=h2:7410,m3=[::1]:7410")
     monkeypatch.setenv("ORDERCAST_FAULT_INJECTION", "true")
+    monkeypatch.setenv("ORDERCAST_FRAMES_PORT", "7420")
     monkeypatch.setenv("ORDERCAST_LOG__LEVEL", "debug")
     settings = parse([], ("membership",))
     assert settings.members == {"m1": "h1:7410", "m2": "h2:7410", "m3": "[::1]:7410"}
     assert settings.fault_injection
+    assert settings.frames_port == 7420
     assert settings.log.level == "debug"
 
 
@@ -164,6 +167,10 @@ def test_services_are_no_setting(needed, tmp_path, monkeypatch):
         (["--peer-listen", "7410"], "peer_listen"),
         (["--peer-listen", "::1:7410"], "brackets"),
         (["--peer-listen", "a:0"], "from 1 to 65535"),
+        (["--frames-port", "-1"], "frames_port"),
+        (["--frames-port", "65536"], "frames_port"),
+        (["--frames-port", "any"], "frames_port"),
+        (["--frames-port", "127.0.0.1:7420"], "frames_port"),
         (["--client-listen", "a:65536"], "from 1 to 65535"),
         (["--client-listen", "127.0.0.1:7410"], "client_listen and peer_listen are both"),
         (["--peer-advertise", "0.0.0.0:7410"], "set peer_advertise"),

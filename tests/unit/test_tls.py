@@ -8,22 +8,27 @@ import grpc
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
+from ordercast.runtime.frame_listener import FrameListener
 from ordercast.runtime.server import GrpcServer
 from ordercast.runtime.settings import TlsSettings
 from ordercast.runtime.tls import Credentials, PemFiles, TlsError, client_identity, peer_names
-from ordercast.v1 import faults_pb2, frame_pb2, frame_pb2_grpc
+from ordercast.runtime.wire import Wire
+from ordercast.v1 import faults_pb2
 from ordercast.v1.faults_pb2_grpc import FaultServiceServicer, FaultServiceStub, add_FaultServiceServicer_to_server
+from ordercast.v1.frame_pb2 import CHANNEL_DOMAINS
 from tests.unit.certificates import Authority
 
 CALL_S = 20
 
 
-class Witness(FaultServiceServicer, frame_pb2_grpc.PeerServiceServicer):
-    """Remembers who called, and answers each frame with itself."""
+class Witness(FaultServiceServicer):
+    """Remembers who called."""
 
-    def __init__(self):
+    def __init__(self, server):
+        self.server = server
         self.names = []
         self.identities = []
 
@@ -32,19 +37,14 @@ class Witness(FaultServiceServicer, frame_pb2_grpc.PeerServiceServicer):
         self.identities.append(client_identity(context))
         return faults_pb2.InjectResponse()
 
-    async def Exchange(self, request_iterator, context):  # noqa: N802 (a method of the service)
-        async for frame in request_iterator:
-            yield frame
-
 
 @contextlib.asynccontextmanager
 async def serving(credentials):
     """(witness, address) of a server with these credentials."""
-    witness = Witness()
     server = GrpcServer()
-    faults, peers = faults_pb2.DESCRIPTOR.services_by_name, frame_pb2.DESCRIPTOR.services_by_name
-    server.add(faults["FaultService"], add_FaultServiceServicer_to_server, witness)
-    server.add(peers["PeerService"], frame_pb2_grpc.add_PeerServiceServicer_to_server, witness)
+    witness = Witness(server)
+    service = faults_pb2.DESCRIPTOR.services_by_name["FaultService"]
+    server.add(service, add_FaultServiceServicer_to_server, witness)
     port = await server.start("127.0.0.1:0", credentials)
     try:
         yield witness, f"127.0.0.1:{port}"
@@ -189,6 +189,224 @@ def test_without_tls_processes_have_no_names(tmp_path):
     asyncio.run(run())
 
 
+# --- Connections for frames
+
+
+class Frames:
+    """A process that takes such connections, and answers each frame with itself."""
+
+    def __init__(self, files):
+        self._listener = FrameListener(Credentials(files.for_peers))
+        #: The certificates that others showed.
+        self.shown = []
+
+    async def __aenter__(self):
+        self.port = self._listener.start("127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, *_):
+        await self._listener.stop()
+
+    def ticket(self):
+        return self._listener.ticket((CHANNEL_DOMAINS, "s2"), self._welcome)
+
+    async def _welcome(self, wire):
+        self.shown.append(certificate(wire))
+        wire.start(wire.write)
+        await wire.lost.wait()
+
+
+class Dialled:
+    """A connection to such a process, with the contexts of another one."""
+
+    def __init__(self):
+        self.wire = Wire()
+        self.heard = asyncio.Queue()
+
+    async def open(self, frames, context, name="s1"):
+        loop = asyncio.get_running_loop()
+        server_hostname = name if context else None
+        await loop.create_connection(
+            lambda: self.wire, "127.0.0.1", frames.port, ssl=context, server_hostname=server_hostname
+        )
+        self.wire.write(frames.ticket())
+        self.wire.write(b"first")
+        assert await self.wire.first() == b"first"
+        self.wire.start(self.heard.put_nowait)
+        return self
+
+    async def says(self, frame):
+        self.wire.write(frame)
+        assert await self.heard.get() == frame
+
+
+def certificate(wire):
+    """Of the other side."""
+    return int(wire._transport.get_extra_info("peercert")["serialNumber"], 16)
+
+
+def serial(pem):
+    return x509.load_pem_x509_certificate(pem).serial_number
+
+
+async def connects(frames, context, name="s1"):
+    """Whether it does; then it also hangs up."""
+    dialled = Dialled()
+    try:
+        async with asyncio.timeout(CALL_S):
+            await dialled.open(frames, context, name)
+    except (ssl.SSLError, ConnectionError, EOFError):
+        return False
+    finally:
+        dialled.wire.abort()
+    return True
+
+
+def in_time(work):
+    async def bounded():
+        async with asyncio.timeout(CALL_S):
+            await work
+
+    asyncio.run(bounded())
+
+
+@pytest.mark.parametrize("dns", [None, []])
+def test_frames_go_to_the_process_with_that_name_in_its_certificate(tmp_path, authority, dns):
+    async def run():
+        server = Files(tmp_path, "s1").write(authority, dns)
+        credentials = Credentials(Files(tmp_path, "s2").write(authority).for_peers)
+        async with Frames(server) as frames:
+            assert await connects(frames, credentials.dialling())
+            assert not await connects(frames, credentials.dialling(), name="s3")
+
+    in_time(run())
+
+
+def test_a_name_among_the_other_names_counts_and_a_common_name_beside_them_does_not(tmp_path, authority):
+    async def run():
+        server = Files(tmp_path, "s1").write(authority, ["s1.ordercast.svc", "s9"])
+        credentials = Credentials(Files(tmp_path, "s2").write(authority).for_peers)
+        async with Frames(server) as frames:
+            assert await connects(frames, credentials.dialling(), name="s9")
+            assert not await connects(frames, credentials.dialling(), name="s1")
+
+    in_time(run())
+
+
+def test_no_frames_go_to_or_come_from_whom_another_authority_signed(tmp_path, authority, stranger):
+    async def run():
+        ours, theirs = Files(tmp_path, "s1").write(authority), Files(tmp_path, "s2").write(stranger)
+        # They trust us; we do not trust them.
+        theirs.ca.write_bytes(authority.pem)
+        async with Frames(ours) as frames:
+            assert not await connects(frames, Credentials(theirs.for_peers).dialling())
+            assert frames.shown == []
+        async with Frames(theirs) as frames:
+            assert not await connects(frames, Credentials(ours.for_peers).dialling(), name="s2")
+            assert frames.shown == []
+
+    in_time(run())
+
+
+def test_no_frames_come_from_whom_shows_no_certificate(tmp_path, authority):
+    async def run():
+        server = Files(tmp_path, "s1").write(authority)
+        nobody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        nobody.load_verify_locations(server.ca)
+        async with Frames(server) as frames:
+            assert not await connects(frames, nobody)
+            assert not await connects(frames, None)
+            assert frames.shown == []
+
+    in_time(run())
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion")
+def test_an_old_version_of_tls_is_not_spoken(tmp_path, authority, version):
+    async def run():
+        server = Files(tmp_path, "s1").write(authority)
+        old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        old.set_ciphers("ALL:@SECLEVEL=0")
+        old.minimum_version = old.maximum_version = version
+        old.load_verify_locations(server.ca)
+        old.load_cert_chain(server.cert, server.key)
+        async with Frames(server) as frames:
+            assert not await connects(frames, old)
+            assert frames.shown == []
+
+    in_time(run())
+
+
+def test_without_tls_frames_are_not_encrypted():
+    credentials = Credentials(TlsSettings())
+    assert credentials.dialling() is credentials.accepting() is None
+
+
+def test_connections_for_frames_survive_new_files_which_new_ones_use(tmp_path, authority, stranger):
+    async def run():
+        server, dialler = Files(tmp_path, "s1").write(authority), Files(tmp_path, "s2").write(authority)
+        credentials = Credentials(dialler.for_peers)
+        async with Frames(server) as frames:
+            early = await Dialled().open(frames, credentials.dialling())
+            server.write(stranger)
+            assert not await connects(frames, credentials.dialling())
+            dialler.write(stranger)
+            late = await Dialled().open(frames, credentials.dialling())
+            assert certificate(late.wire) == serial(server.cert.read_bytes())
+            assert frames.shown[-1] == serial(dialler.cert.read_bytes())
+            await early.says(b"still here")
+            await late.says(b"here, too")
+            early.wire.abort()
+            late.wire.abort()
+
+    in_time(run())
+
+
+def test_a_half_replaced_pair_is_not_used_for_frames_until_it_is_whole(tmp_path, authority):
+    async def run():
+        server, dialler = Files(tmp_path, "s1").write(authority), Files(tmp_path, "s2").write(authority)
+        credentials = Credentials(dialler.for_peers)
+        before, new = serial(dialler.cert.read_bytes()), authority.issue("s2", ["s2"])
+        async with Frames(server) as frames:
+            dialler.cert.write_bytes(new.cert_pem)
+            assert await connects(frames, credentials.dialling())
+            dialler.key.write_bytes(new.key_pem)
+            assert await connects(frames, credentials.dialling())
+            for path in (dialler.cert, dialler.key, dialler.ca, server.cert, server.key, server.ca):
+                path.unlink()
+            assert await connects(frames, credentials.dialling())
+            after = serial(new.cert_pem)
+            assert frames.shown == [before, after, after]
+
+    in_time(run())
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_files_that_cannot_be_read_for_a_moment_while_they_are_replaced_are_read_again(
+    tmp_path, authority, monkeypatch, number
+):
+    """Their content is then as it was when it was read first, so nobody may take it for what is in use."""
+    files = Files(tmp_path, "s2").write(authority)
+    credentials = Credentials(files.for_peers)
+    before = credentials.dialling(), credentials.accepting()
+    files.write(authority)
+    loads = []
+    load = ssl.SSLContext.load_cert_chain
+
+    def loaded(context, *args, **options):
+        loads.append(context)
+        if len(loads) == number:
+            raise FileNotFoundError("moved away, and soon back")
+        load(context, *args, **options)
+
+    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", loaded)
+    for context in (credentials.dialling(), credentials.accepting()):
+        assert context in (*before, *loads)
+    assert credentials.dialling() not in before
+    assert credentials.accepting() not in before
+
+
 # --- The clients' port
 
 
@@ -228,13 +446,11 @@ def certificate_of(address):
 def test_replaced_files_are_used_for_new_connections_and_a_stream_survives(tmp_path, authority, stranger):
     async def run():
         server = Files(tmp_path, "s1").write(authority)
-        async with serving(Credentials(server.for_clients(mutual=False)).for_clients()) as (_, address):
+        async with serving(Credentials(server.for_clients(mutual=False)).for_clients()) as (witness, address):
             before = await asyncio.to_thread(certificate_of, address)
             async with as_client(address, authority) as channel:
-                stream = frame_pb2_grpc.PeerServiceStub(channel).Exchange()
-                frame = frame_pb2.Frame(hello=frame_pb2.Hello(process="s2"))
-                await stream.write(frame)
-                assert await stream.read() == frame
+                stream = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())
+                assert (await stream.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
 
                 server.write(stranger)
                 after = await asyncio.to_thread(certificate_of, address)
@@ -242,8 +458,8 @@ def test_replaced_files_are_used_for_new_connections_and_a_stream_survives(tmp_p
                 assert await call(as_client(address, stranger)) is None
                 assert await call(as_client(address, authority)) == grpc.StatusCode.UNAVAILABLE
 
-                await stream.write(frame)
-                assert await stream.read() == frame
+                await witness.server.set_serving(True)
+                assert (await stream.read()).status == health_pb2.HealthCheckResponse.SERVING
                 stream.cancel()
 
     asyncio.run(run())

@@ -44,7 +44,7 @@ class MembershipProcess:
         self.mesh = node.system_mesh = Mesh(
             CHANNEL_MEMBERSHIP,
             self._hello,
-            Events(self._opened, self._received, self._check, node.host.room.wait),
+            Events(self._opened, self._received, self._check, node.host.room),
             node.credentials,
             node.settings.peer_queue_bytes_max,
         )

@@ -1,39 +1,42 @@
-"""The streams of one channel between this process and its peers.
+"""The connections of one channel between this process and its peers.
 
-One stream for each pair: the process with the lower name dials, the other accepts. Machines see what they were
-simulated with: what one sends to another arrives in order, or a reset says that some of it may be lost. A reset
-comes with every new stream, before anything is received on it.
+One for each pair: the process with the lower name dials, the other accepts. A gRPC call says who is who and where
+to connect, and gives a ticket; frames then go over a connection of their own (wire.py). Machines see what they
+were simulated with: what one sends to another arrives in order, or a reset says that some of it may be lost. A
+reset comes with every new connection, before anything is received on it.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import grpc
 import structlog
-from google.protobuf.message import DecodeError
 
 from ordercast.runtime.link import Link
-from ordercast.runtime.settings import PEER_MESSAGE_BYTES_MAX
+from ordercast.runtime.settings import MESSAGE_BYTES_MAX, split_address
 from ordercast.runtime.tls import Credentials
-from ordercast.v1.frame_pb2 import Channel, Frame, Hello
+from ordercast.runtime.wire import Wire
+from ordercast.v1.frame_pb2 import Channel, ConnectRequest, ConnectResponse, Frame, Hello
+from ordercast.v1.frame_pb2_grpc import PeerServiceStub
 
 log = structlog.get_logger("mesh")
 
-EXCHANGE = "/ordercast.v1.PeerService/Exchange"
-WIRE_VERSION = 1
+WIRE_VERSION = 2
 REDIAL_S = 0.1
 REDIAL_S_MAX = 1.0
 HELLO_S_MAX = 5.0
+#: How a ticket is answered.
+WELCOME = b""
 
 CHANNEL_OPTIONS = [
     ("grpc.keepalive_time_ms", 5_000),
     ("grpc.keepalive_timeout_ms", 3_000),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.max_receive_message_length", PEER_MESSAGE_BYTES_MAX),
-    ("grpc.max_send_message_length", PEER_MESSAGE_BYTES_MAX),
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
     # Each link has a connection of its own: one that hangs must not take others with it.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -53,8 +56,8 @@ class Events:
     received: Callable[[str, int, Frame], None]
     #: Raises Unwelcome. May wait, for instance until something is on disk.
     check: Callable[[Hello], Awaitable[None]]
-    #: Waits until what was received is dealt with so far that more may come.
-    room: Callable[[], Awaitable[object]]
+    #: While it is not set, nothing more is taken: what was received has to be dealt with first.
+    room: asyncio.Event
 
 
 class Mesh:
@@ -76,13 +79,15 @@ class Mesh:
         self._queue_bytes_max = queue_bytes_max
         self._links: dict[str, Link] = {}
         self._dials: dict[str, tuple[str, asyncio.Task[None]]] = {}
+        #: Waits for room, on behalf of all whose frames are held.
+        self._resuming: asyncio.Task[None] | None = None
 
     @property
     def process(self) -> str:
         return self._hello().process
 
     def connected(self) -> list[tuple[str, int]]:
-        """Peers with an open stream, and their incarnations."""
+        """Peers with an open connection, and their incarnations."""
         return [(link.peer, link.incarnation) for link in self._links.values()]
 
     def send(self, peer: str, domain: str, packet: bytes, urgent: bool = True) -> None:
@@ -97,9 +102,9 @@ class Mesh:
             link.close()
 
     def inject(self, deaf_to: frozenset[str], mute_to: frozenset[str]) -> None:
-        """A cut loses what is sent, silently; when it heals, the stream starts anew, as a network's would.
+        """A cut loses what is sent, silently; when it heals, the connection starts anew, as a network's would.
 
-        In either direction: what went the other way was never lost, but one stream has one reset.
+        In either direction: what went the other way was never lost, but one connection has one reset.
         """
         healed = (self.deaf_to - deaf_to) | (self.mute_to - mute_to)
         self.deaf_to, self.mute_to = deaf_to, mute_to
@@ -126,6 +131,8 @@ class Mesh:
         for link in list(self._links.values()):
             link.close()
         tasks = [task for _, task in self._dials.values()]
+        if self._resuming is not None:
+            tasks.append(self._resuming)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -139,55 +146,77 @@ class Mesh:
                 if peer not in self.mute_to and peer not in self.deaf_to:
                     await self._dial_once(peer, address)
             except grpc.aio.AioRpcError as error:
-                log.debug("stream to peer ended", peer=peer, code=error.code().name, why=error.details())
-            except (Unwelcome, DecodeError, TimeoutError) as error:
-                log.debug("stream to peer refused", peer=peer, why=str(error))
+                log.debug("call to peer failed", peer=peer, code=error.code().name, why=error.details())
+            except (Unwelcome, EOFError, OSError) as error:  # TimeoutError is one of the latter.
+                log.debug("connection to peer refused", peer=peer, why=str(error))
             except Exception as error:  # gRPC has more ways to fail than it names, and dialling must not end.
-                log.warning("stream to peer failed", peer=peer, why=repr(error))
+                log.warning("connection to peer failed", peer=peer, why=repr(error))
             lasted = asyncio.get_running_loop().time() - begun
             delay = REDIAL_S if lasted > REDIAL_S_MAX else min(delay * 2, REDIAL_S_MAX)
             await asyncio.sleep(delay)
 
     async def _dial_once(self, peer: str, address: str) -> None:
         """The certificate is read anew each time, so that a rotated one is used."""
+        hello = self._hello()
+        hello.to = peer
         async with self._credentials.dial(address, peer, CHANNEL_OPTIONS) as channel:
-            call: Any = channel.stream_stream(EXCHANGE)()
-            try:
-                hello = self._hello()
-                hello.to = peer
-                await asyncio.wait_for(call.write(Frame(hello=hello).SerializeToString()), HELLO_S_MAX)
-                first = await asyncio.wait_for(call.read(), HELLO_S_MAX)
-                if first is grpc.aio.EOF:
-                    raise Unwelcome("the stream ended before the hello")
-                await self._run(Frame.FromString(first).hello, peer, call.read, call.write)
-            finally:
-                call.cancel()
+            request = ConnectRequest(hello=hello)
+            answer: ConnectResponse = await PeerServiceStub(channel).Connect(request, timeout=HELLO_S_MAX)
+        if answer.hello.process != peer:
+            raise Unwelcome(f"{answer.hello.process!r} answers in the place of {peer!r}")
+        self._check_addressed(answer.hello)
+        wire = Wire()
+        try:
+            async with asyncio.timeout(HELLO_S_MAX):
+                await self._connect(wire, peer, split_address(address)[0], answer)
+                # Not earlier: while that went on, the peer may have come back as another incarnation.
+                await self.events.check(answer.hello)
+            await self._exchange(answer.hello, wire)
+        finally:
+            wire.abort()
+
+    async def _connect(self, wire: Wire, peer: str, host: str, answer: ConnectResponse) -> None:
+        context = self._credentials.dialling()
+        await asyncio.get_running_loop().create_connection(
+            lambda: wire, host, answer.port, ssl=context, server_hostname=peer if context else None
+        )
+        wire.write(answer.ticket)
+        if await wire.first() != WELCOME:
+            raise Unwelcome("the ticket was answered with something else than a welcome")
 
     # -------------------------------------------------------------------------------------------- accepting
 
-    async def serve(self, hello: Hello, context: Any) -> None:
-        """The serving side of a stream, after its first frame was read."""
+    async def answer(self, hello: Hello) -> Hello:
+        """To a peer that calls; raises Unwelcome."""
+        await self._check_caller(hello)
+        answer = self._hello()
+        answer.to = hello.process
+        return answer
+
+    async def accept(self, hello: Hello, wire: Wire) -> None:
+        """The connection of a peer that was answered, until it ends."""
+        # That took a while: the peer may have come back as another incarnation, and over another connection.
+        try:
+            async with asyncio.timeout(HELLO_S_MAX):
+                await self._check_caller(hello)
+        except (Unwelcome, TimeoutError) as why:
+            log.debug("connection of peer refused", peer=hello.process, why=str(why))
+            return
+        wire.write(WELCOME)
+        await self._exchange(hello, wire)
+
+    async def _check_caller(self, hello: Hello) -> None:
         self._check_addressed(hello)
         if self.process <= hello.process:
             raise Unwelcome(f"{hello.process} waits to be dialled")
         if hello.process in self.deaf_to or hello.process in self.mute_to:
             raise Unwelcome("cut off")
         await self.events.check(hello)
-        answer = self._hello()
-        answer.to = hello.process
-        await context.write(Frame(hello=answer).SerializeToString())
-        # That took a while: the peer may have come back as another incarnation, and over another stream.
-        await self.events.check(hello)
-        await self._exchange(hello, context.read, context.write)
+        earlier = self._links.get(hello.process)
+        if earlier is not None and earlier.incarnation > hello.incarnation:
+            raise Unwelcome(f"{hello.process!r} has come back as incarnation {earlier.incarnation}")
 
-    # -------------------------------------------------------------------------------------------- streaming
-
-    async def _run(self, hello: Hello, peer: str, read: Any, write: Any) -> None:
-        if hello.process != peer:
-            raise Unwelcome(f"{hello.process!r} answers in the place of {peer!r}")
-        self._check_addressed(hello)
-        await self.events.check(hello)
-        await self._exchange(hello, read, write)
+    # -------------------------------------------------------------------------------------------- exchanging
 
     def _check_addressed(self, hello: Hello) -> None:
         """Either side may be the newer one, or the wrong one."""
@@ -198,38 +227,42 @@ class Mesh:
         if hello.to != self.process:
             raise Unwelcome(f"this is {self.process!r}, not {hello.to!r}")
 
-    async def _exchange(self, hello: Hello, read: Any, write: Any) -> None:
+    async def _exchange(self, hello: Hello, wire: Wire) -> None:
+        """Until the connection ends. If it has already, it takes no other's place."""
+        if wire.lost.is_set():
+            return
         peer = hello.process
         earlier = self._links.get(peer)
         if earlier is not None:
-            if earlier.incarnation > hello.incarnation:
-                raise Unwelcome(f"{peer!r} has come back as incarnation {earlier.incarnation}")
             earlier.close()
-        link = self._links[peer] = Link(peer, hello.incarnation, self._queue_bytes_max)
-        log.info("stream to peer open", peer=peer, incarnation=hello.incarnation)
-        self.events.opened(peer, hello.incarnation)
-        # A link that was closed ends the stream, although its writer may wait for a peer that does not read.
-        tasks = [
-            asyncio.create_task(work) for work in (link.write(write), self._read(link, read), link.closed.wait())
-        ]
+        link = self._links[peer] = Link(peer, hello.incarnation, self._queue_bytes_max, wire)
+        log.info("connection to peer open", peer=peer, incarnation=hello.incarnation)
         try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            self.events.opened(peer, hello.incarnation)
+            wire.start(partial(self._received, link))
+            await wire.lost.wait()
         finally:
             link.close()
             if self._links.get(peer) is link:
                 del self._links[peer]
-            for task in tasks:
-                task.cancel()
-            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-            why = [repr(error) for error in outcomes if isinstance(error, Exception)]
-            log.info("stream to peer closed", peer=peer, why=why)
+            log.info("connection to peer closed", peer=peer)
 
-    async def _read(self, link: Link, read: Any) -> None:
-        while True:
-            await self.events.room()
-            data = await read()
-            if data is grpc.aio.EOF or link.is_closed:
-                return
-            if link.peer in self.deaf_to:
-                continue
+    def _received(self, link: Link, data: bytes) -> None:
+        if link.is_closed or not data or link.peer in self.deaf_to:
+            return
+        try:
             self.events.received(link.peer, link.incarnation, Frame.FromString(data))
+        except Exception as error:  # Usually it is no frame. Whatever it is, the rest may not follow without this.
+            log.warning("a frame of a peer cannot be taken", peer=link.peer, why=repr(error))
+            link.close()
+        if not self.events.room.is_set():
+            link.wire.hold()
+            if self._resuming is None:
+                self._resuming = asyncio.create_task(self._resume())
+
+    async def _resume(self) -> None:
+        """When there is room again; each may hand out one frame at least, so that none waits behind the others."""
+        await self.events.room.wait()
+        self._resuming = None
+        for link in list(self._links.values()):
+            link.wire.go_on()

@@ -31,13 +31,14 @@ from ordercast.core.machine import (
 from ordercast.runtime.clock import Clock
 from ordercast.runtime.directory import Directory
 from ordercast.runtime.fault_service import serve_faults
+from ordercast.runtime.frame_listener import FrameListener
 from ordercast.runtime.host import Host
 from ordercast.runtime.local_log import LocalLogs
 from ordercast.runtime.mesh import WIRE_VERSION, Events, Mesh, Unwelcome
 from ordercast.runtime.peer_service import serve_peers
 from ordercast.runtime.profile import Profile
 from ordercast.runtime.server import GrpcServer
-from ordercast.runtime.settings import PEER_MESSAGE_BYTES_MAX, ProcessSettings
+from ordercast.runtime.settings import ProcessSettings, split_address
 from ordercast.runtime.status import Refused
 from ordercast.runtime.storage import Storage
 from ordercast.runtime.tls import Credentials
@@ -132,13 +133,14 @@ class Node:
         self.mesh = Mesh(
             CHANNEL_DOMAINS,
             self._hello,
-            Events(self._opened, self._received, self._check_hello, self.host.room.wait),
+            Events(self._opened, self._received, self._check_hello, self.host.room),
             self.credentials,
             settings.peer_queue_bytes_max,
         )
         #: Membership's own streams, where this process is a membership node.
         self.system_mesh: Mesh | None = None
-        self.peer_server = GrpcServer(message_bytes_max=PEER_MESSAGE_BYTES_MAX)
+        self.peer_server = GrpcServer()
+        self.frames = FrameListener(self.credentials)
         self.client_server = GrpcServer(connections_max=settings.limits.connections_max)
         self.services: list[Service] = []
         self.incarnation = 0
@@ -182,8 +184,9 @@ class Node:
             serve_faults(self)
         for service in self.services:
             await service.start()
+        frames_port = self.frames.start(split_address(settings.peer_listen)[0], settings.frames_port)
         port = await self.peer_server.start(settings.peer_listen, self.credentials.for_peers())
-        log.info("serving peers", port=port, services=[service.name for service in self.services])
+        log.info("serving peers", port=port, frames=frames_port, services=[s.name for s in self.services])
         await self._register()
         self.spawn(self.directory.follow())
         self.spawn(self._heartbeats())
@@ -220,6 +223,7 @@ class Node:
         await self.mesh.stop()
         if self.system_mesh is not None:
             await self.system_mesh.stop()
+        await self.frames.stop()
         await self.peer_server.stop(1.0)
         await self.directory.stop()
         self.host.stop()

@@ -33,7 +33,7 @@ ENV_PREFIX = "ORDERCAST_"
 NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 #: What one gRPC message can hold; a frame carries at least one envelope, with its header.
 MESSAGE_BYTES_MAX = 64 << 20
-#: Between processes: a snapshot is one message, with the log that its sender keeps.
+#: One frame between processes: a snapshot is one message, with the log that its sender keeps.
 PEER_MESSAGE_BYTES_MAX = 1 << 30
 ENVELOPE_BYTES_MAX = 32 << 20
 MEMBERSHIP_NODES_MAX = 15
@@ -144,6 +144,9 @@ class LimitSettings(Section):
     waiting_bytes_max: Bytes = Field(
         default=64 << 20, le=1 << 34, description="what producers may have waiting here, all together, in bytes"
     )
+    backlog_s_max: Seconds = Field(
+        default=0.25, description="how much longer a message may take for what is there before it; beyond, refused"
+    )
     groups_max: Count = Field(default=64, description="groups that one message may be for")
     connections_max: Count = Field(default=4096, description="connections of clients")
     subscriptions_max: Count = Field(default=1024, description="subscriptions that are open")
@@ -240,6 +243,12 @@ class Settable(BaseSettings):
     peer_listen: Address = Field(default="127.0.0.1:7410", description="host:port, for other processes")
     peer_advertise: Address = Field(
         default_factory=as_peer_listen, description="host:port by which processes reach it"
+    )
+    frames_port: int = Field(
+        default=0,
+        ge=0,
+        le=65535,
+        description="on the host of peer_listen, where processes connect after they have called; 0: any free port",
     )
     client_listen: Address = Field(
         default="127.0.0.1:7400", description="host:port, for clients; only of a gateway"

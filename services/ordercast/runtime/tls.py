@@ -33,6 +33,13 @@ class Pem(NamedTuple):
     ca: bytes | None
 
 
+class Contexts(NamedTuple):
+    """The same, for connections that are no gRPC."""
+
+    dialling: ssl.SSLContext
+    accepting: ssl.SSLContext
+
+
 class PemFiles:
     """A certificate, its key, and perhaps who signs the other side's; as they are on disk now."""
 
@@ -42,11 +49,15 @@ class PemFiles:
         self._key = key
         self._ca = ca
         self._refused: str | None = None
-        self._pem = self._load()
+        self._pem, self._contexts = self._load()
 
     @property
     def pem(self) -> Pem:
         return self._pem
+
+    @property
+    def contexts(self) -> Contexts:
+        return self._contexts
 
     def refresh(self) -> bool:
         """Whether there are new ones. Every handshake asks, so a failure is logged once and not each time."""
@@ -55,7 +66,7 @@ class PemFiles:
             if self._read() == self._pem:
                 self._refused = None
                 return False
-            self._pem = self._load()
+            self._pem, self._contexts = self._load()
         except TlsError as error:
             if self._refused != str(error):
                 log.error("certificates are not replaced", reason=str(error), cert=str(self._cert))
@@ -65,27 +76,31 @@ class PemFiles:
         log.info("certificates are replaced", cert=str(self._cert))
         return True
 
-    def _load(self) -> Pem:
+    def _load(self) -> tuple[Pem, Contexts]:
         pem = self._read()
-        self._check()
-        # The check reads the files by itself: what was checked is what was read only if they did not change.
+        contexts = Contexts(self._context(ssl.PROTOCOL_TLS_CLIENT), self._context(ssl.PROTOCOL_TLS_SERVER))
+        # A context reads the files by itself: it holds what was read only if they did not change.
         if self._read() != pem:
             raise TlsError(f"{self._cert}: being replaced")
-        return pem
+        return pem, contexts
 
     def _read(self) -> Pem:
         return Pem(_content(self._cert), _content(self._key), _content(self._ca) if self._ca else None)
 
-    def _check(self) -> None:
+    def _context(self, side: int) -> ssl.SSLContext:
+        context = ssl.SSLContext(side)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self._cert, self._key, password=_no_password)
+            context.load_cert_chain(self._cert, self._key, password=_no_password)
         except (OSError, ValueError) as error:
             raise TlsError(f"{self._cert} and {self._key} are not a certificate and its key: {error}") from error
         if self._ca:
+            context.verify_mode = ssl.CERT_REQUIRED
             try:
-                ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(self._ca)
+                context.load_verify_locations(self._ca)
             except (OSError, ValueError) as error:
                 raise TlsError(f"{self._ca} holds no certificates: {error}") from error
+        return context
 
 
 def _content(path: Path) -> bytes:
@@ -110,20 +125,34 @@ class Credentials:
     def __init__(self, settings: TlsSettings) -> None:
         """TlsError if files are not usable. Without any files there is no encryption."""
         self._settings = settings
-        self._dialler = _peer_files(settings)
+        self._peers = _peer_files(settings)
 
     def dial(self, address: str, process: str, options: Sequence[tuple[str, Any]] = ()) -> grpc.aio.Channel:
         """A channel to the process of this name, over a connection of its own, with the certificate of now."""
         # Without a pool of its own, a channel may get a connection that was made with an older certificate.
         given = [*options, ("grpc.use_local_subchannel_pool", 1)]
-        if self._dialler is None:
+        if self._peers is None:
             return grpc.aio.insecure_channel(address, options=given)
-        self._dialler.refresh()
-        pem = self._dialler.pem
+        self._peers.refresh()
+        pem = self._peers.pem
         credentials = grpc.ssl_channel_credentials(pem.ca, pem.key, pem.cert)
         # The name to look for in the certificate: addresses change, names of processes do not.
         given.append(("grpc.ssl_target_name_override", process))
         return grpc.aio.secure_channel(address, credentials, options=given)
+
+    def dialling(self) -> ssl.SSLContext | None:
+        """For a connection to another process that is no gRPC. None without TLS."""
+        if self._peers is None:
+            return None
+        self._peers.refresh()
+        return self._peers.contexts.dialling
+
+    def accepting(self) -> ssl.SSLContext | None:
+        """For a connection of another process that is no gRPC: it has to show a certificate. None without TLS."""
+        if self._peers is None:
+            return None
+        self._peers.refresh()
+        return self._peers.contexts.accepting
 
     def for_peers(self) -> grpc.ServerCredentials | None:
         """Of the peers' port: who dials has to show a certificate that peer_ca signed. None without TLS."""

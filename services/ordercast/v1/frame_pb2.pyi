@@ -118,9 +118,23 @@ class Hello(_message.Message):
     def __init__(self, version: _Optional[int] = ..., channel: _Optional[_Union[Channel, str]] = ..., process: _Optional[str] = ..., incarnation: _Optional[int] = ..., node_id: _Optional[bytes] = ..., cluster_id: _Optional[bytes] = ..., to: _Optional[str] = ...) -> None: ...
 
 class Frame(_message.Message):
-    __slots__ = ("sections", "hello")
+    __slots__ = ("sections",)
     SECTIONS_FIELD_NUMBER: _ClassVar[int]
-    HELLO_FIELD_NUMBER: _ClassVar[int]
     sections: _containers.RepeatedCompositeFieldContainer[Section]
+    def __init__(self, sections: _Optional[_Iterable[_Union[Section, _Mapping]]] = ...) -> None: ...
+
+class ConnectRequest(_message.Message):
+    __slots__ = ("hello",)
+    HELLO_FIELD_NUMBER: _ClassVar[int]
     hello: Hello
-    def __init__(self, sections: _Optional[_Iterable[_Union[Section, _Mapping]]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ...) -> None: ...
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ...) -> None: ...
+
+class ConnectResponse(_message.Message):
+    __slots__ = ("hello", "port", "ticket")
+    HELLO_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    hello: Hello
+    port: int
+    ticket: bytes
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., port: _Optional[int] = ..., ticket: _Optional[bytes] = ...) -> None: ...

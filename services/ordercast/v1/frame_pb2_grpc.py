@@ -34,21 +34,21 @@ class PeerServiceStub:
         Args:
             channel: A grpc.Channel.
         """
-        self.Exchange = channel.stream_stream(
-                '/ordercast.v1.PeerService/Exchange',
-                request_serializer=ordercast_dot_v1_dot_frame__pb2.Frame.SerializeToString,
-                response_deserializer=ordercast_dot_v1_dot_frame__pb2.Frame.FromString,
+        self.Connect = channel.unary_unary(
+                '/ordercast.v1.PeerService/Connect',
+                request_serializer=ordercast_dot_v1_dot_frame__pb2.ConnectRequest.SerializeToString,
+                response_deserializer=ordercast_dot_v1_dot_frame__pb2.ConnectResponse.FromString,
                 _registered_method=True)
 
 
 class PeerServiceServicer:
     """Missing associated documentation comment in .proto file."""
 
-    def Exchange(self, request_iterator, context):
-        """One stream for each pair of processes and channel. When it breaks, what was in flight may be lost.
-        buf:lint:ignore RPC_REQUEST_STANDARD_NAME
-        buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
-        buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+    def Connect(self, request, context):
+        """One connection for each pair of processes and channel. This call says who is who. The caller then dials the port
+        and sends the ticket; the other side answers with a frame without content; after that frames go both ways. On the
+        connection each of these is a length of 4 bytes, little-endian, and so many bytes. When it breaks, what was in
+        flight may be lost.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -57,10 +57,10 @@ class PeerServiceServicer:
 
 def add_PeerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
-            'Exchange': grpc.stream_stream_rpc_method_handler(
-                    servicer.Exchange,
-                    request_deserializer=ordercast_dot_v1_dot_frame__pb2.Frame.FromString,
-                    response_serializer=ordercast_dot_v1_dot_frame__pb2.Frame.SerializeToString,
+            'Connect': grpc.unary_unary_rpc_method_handler(
+                    servicer.Connect,
+                    request_deserializer=ordercast_dot_v1_dot_frame__pb2.ConnectRequest.FromString,
+                    response_serializer=ordercast_dot_v1_dot_frame__pb2.ConnectResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -74,7 +74,7 @@ class PeerService:
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod
-    def Exchange(request_iterator,
+    def Connect(request,
             target,
             options=(),
             channel_credentials=None,
@@ -84,12 +84,12 @@ class PeerService:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.stream_stream(
-            request_iterator,
+        return grpc.experimental.unary_unary(
+            request,
             target,
-            '/ordercast.v1.PeerService/Exchange',
-            ordercast_dot_v1_dot_frame__pb2.Frame.SerializeToString,
-            ordercast_dot_v1_dot_frame__pb2.Frame.FromString,
+            '/ordercast.v1.PeerService/Connect',
+            ordercast_dot_v1_dot_frame__pb2.ConnectRequest.SerializeToString,
+            ordercast_dot_v1_dot_frame__pb2.ConnectResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -60,7 +60,7 @@ class GroupOffset(_message.Message):
     def __init__(self, group: _Optional[str] = ..., first_offset: _Optional[int] = ...) -> None: ...
 
 class PublishReply(_message.Message):
-    __slots__ = ("producer", "groups", "first_sequence", "count", "status", "detail", "order_key", "offsets", "duplicate", "epoch", "last_sequence", "session", "credits", "open_token")
+    __slots__ = ("producer", "groups", "first_sequence", "count", "status", "detail", "order_key", "offsets", "duplicate", "epoch", "last_sequence", "session", "credits", "open_token", "retry_after_ms")
     PRODUCER_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     FIRST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
@@ -75,6 +75,7 @@ class PublishReply(_message.Message):
     SESSION_FIELD_NUMBER: _ClassVar[int]
     CREDITS_FIELD_NUMBER: _ClassVar[int]
     OPEN_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    RETRY_AFTER_MS_FIELD_NUMBER: _ClassVar[int]
     producer: bytes
     groups: _containers.RepeatedScalarFieldContainer[str]
     first_sequence: int
@@ -89,7 +90,8 @@ class PublishReply(_message.Message):
     session: bytes
     credits: int
     open_token: bytes
-    def __init__(self, producer: _Optional[bytes] = ..., groups: _Optional[_Iterable[str]] = ..., first_sequence: _Optional[int] = ..., count: _Optional[int] = ..., status: _Optional[_Union[PublishStatus, str]] = ..., detail: _Optional[str] = ..., order_key: _Optional[bytes] = ..., offsets: _Optional[_Iterable[_Union[GroupOffset, _Mapping]]] = ..., duplicate: _Optional[bool] = ..., epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ..., session: _Optional[bytes] = ..., credits: _Optional[int] = ..., open_token: _Optional[bytes] = ...) -> None: ...
+    retry_after_ms: int
+    def __init__(self, producer: _Optional[bytes] = ..., groups: _Optional[_Iterable[str]] = ..., first_sequence: _Optional[int] = ..., count: _Optional[int] = ..., status: _Optional[_Union[PublishStatus, str]] = ..., detail: _Optional[str] = ..., order_key: _Optional[bytes] = ..., offsets: _Optional[_Iterable[_Union[GroupOffset, _Mapping]]] = ..., duplicate: _Optional[bool] = ..., epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ..., session: _Optional[bytes] = ..., credits: _Optional[int] = ..., open_token: _Optional[bytes] = ..., retry_after_ms: _Optional[int] = ...) -> None: ...
 
 class PublishResponse(_message.Message):
     __slots__ = ("replies",)
