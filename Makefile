@@ -31,13 +31,18 @@ setup: .venv/.ready ## make .venv from requirements/dev.lock and install the pro
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
+# The systems that the bench compares with, which nothing else needs.
+.venv/.bench: .venv/.ready requirements/bench.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.lock
+	@touch $@
+
 demo: setup ## kill a node while messages go to several groups, and see them come out in one order
 	$(BIN)/ordercast demo
 
 run: setup ## run a cluster of three nodes on this machine, until Ctrl-C
 	$(BIN)/ordercast up
 
-test: setup ## run all tests
+test: setup .venv/.bench ## run all tests
 	$(BIN)/pytest
 
 lint: setup ## check format, style, types and the wire contract
@@ -60,8 +65,8 @@ sim: setup ## simulate SEEDS=2000 faulty schedules and check every property
 chaos: setup ## kill, pause and partition a real cluster for two minutes, then check that nothing is lost
 	$(BIN)/ordercast chaos --seconds 120
 
-bench: setup ## measure a cluster of real processes on this machine
-	$(BIN)/ordercast bench
+bench: setup .venv/.bench ## measure a cluster on this machine beside etcd and NATS, and write docs/benchmarks
+	$(BIN)/ordercast bench --against etcd,nats --save docs/benchmarks
 
 simbench: setup ## measure simulated protocol messages per second, on one core
 	$(BIN)/ordercast sim scalatom --seeds 200 --jobs 1
@@ -75,6 +80,7 @@ papers: setup ## print the tables of the papers next to what the machines do
 lock: setup ## rewrite requirements/*.lock (LOCK_OPTIONS=--upgrade for newer versions)
 	$(call lock,dev)
 	$(call lock,analytics,--constraint requirements/dev.lock)
+	$(call lock,bench,--constraint requirements/dev.lock)
 	$(call lock,k8s,--constraint requirements/dev.lock)
 
 # $(call lock,extra,options): the runtime's dependencies and those of one extra

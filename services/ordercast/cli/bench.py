@@ -1,89 +1,194 @@
-"""`ordercast bench`: how fast a local cluster is."""
+"""`ordercast bench`: how fast a local cluster is, alone or beside others."""
 
-from typing import Annotated
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
+from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, err, out, print_json
 
+if TYPE_CHECKING:
+    from ordercast.bench.comparison import Result
+
 PATTERNS = ("same", "random")
+PEERS = ("etcd", "nats")
+HOW_TO_INSTALL = "pip install 'ordercast[bench]', or `make bench` in a checkout"
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    in_flight: str
+    seconds: float
+    patterns: str
+    repetitions: int
+    many_groups: int
+    replay_messages: int
+
+
+ALONE = Defaults("1,64,1024", 10.0, "same,random", 1, 0, 0)
+#: Curves need more points, and medians more repetitions; a quarter of an hour has to do.
+BESIDE_PEERS = Defaults("1,8,64,256,1024", 5.0, "same", 3, 64, 1_000_000)
+
+
+def default_text(name: str) -> str:
+    return f"{getattr(ALONE, name)}; with --against {getattr(BESIDE_PEERS, name)}"
+
+
+Groups = Annotated[int, typer.Option(min=1, help="Groups that each message goes to.")]
+Replicas = Annotated[int, typer.Option(min=1, help="Replicas of each group.")]
+Nodes = Annotated[int, typer.Option(min=1, help="Nodes of the cluster.")]
+InFlight = Annotated[
+    str | None,
+    typer.Option(
+        help="Messages without a receipt; several, with commas.",
+        show_default=default_text("in_flight"),
+    ),
+]
+Size = Annotated[int, typer.Option(min=0, help="Bytes of a payload.")]
+Seconds = Annotated[
+    float | None,
+    typer.Option(min=0.1, help="How long each row is measured.", show_default=default_text("seconds")),
+]
+Messages = Annotated[int | None, typer.Option(min=1, help="So many messages in each row, however long.")]
+Patterns = Annotated[
+    str | None,
+    typer.Option(help="`same`, `random`, or both.", show_default=default_text("patterns")),
+]
+Against = Annotated[str, typer.Option(help="Also measure these: `etcd`, `nats`, or both.", show_default=False)]
+Repetitions = Annotated[
+    int | None,
+    typer.Option(min=1, help="How often; rows are medians.", show_default=default_text("repetitions")),
+]
+ManyGroups = Annotated[
+    int | None,
+    typer.Option(min=0, help="Compare so many groups with one.", show_default=default_text("many_groups")),
+]
+ReplayMessages = Annotated[
+    int | None,
+    typer.Option(min=0, help="Replay a log of so many.", show_default=default_text("replay_messages")),
+]
+Profile = Annotated[bool, typer.Option("--profile", help="Also say where the servers' time goes.")]
+Stages = Annotated[bool, typer.Option("--stages", help="Also say where a message's time goes.")]
+Overload = Annotated[bool, typer.Option("--overload", help="Also offer ten times what the cluster can order.")]
+Save = Annotated[
+    Path | None,
+    typer.Option(help="Write the figures and a picture to this directory.", file_okay=False, show_default=False),
+]
 
 
 def bench(
-    groups: Annotated[int, typer.Option(min=1, help="Groups that each message goes to.")] = 2,
-    replicas: Annotated[int, typer.Option(min=1, help="Replicas of each group.")] = 3,
-    nodes: Annotated[int, typer.Option(min=1, help="Nodes of the cluster.")] = 3,
-    in_flight: Annotated[
-        str, typer.Option(help="Messages without a receipt; several, with commas.")
-    ] = "1,64,1024",
-    size: Annotated[int, typer.Option(min=0, help="Bytes of a payload.")] = 256,
-    seconds: Annotated[float, typer.Option(min=0.1, help="How long each row is measured.")] = 10.0,
-    messages: Annotated[
-        int | None, typer.Option(min=1, help="So many messages in each row, however long.")
-    ] = None,
-    patterns: Annotated[str, typer.Option(help="`same`, `random`, or both.")] = "same,random",
-    profile: Annotated[bool, typer.Option("--profile", help="Also say where the servers' time goes.")] = False,
+    groups: Groups = 2,
+    replicas: Replicas = 3,
+    nodes: Nodes = 3,
+    in_flight: InFlight = None,
+    size: Size = 256,
+    seconds: Seconds = None,
+    messages: Messages = None,
+    patterns: Patterns = None,
+    against: Against = "",
+    repetitions: Repetitions = None,
+    many_groups: ManyGroups = None,
+    replay_messages: ReplayMessages = None,
+    profile: Profile = False,
+    stages: Stages = False,
+    overload: Overload = False,
+    save: Save = None,
     json: Json = False,
 ) -> None:
     """Measure a cluster of real processes on this machine, with durable settings.
 
     `ordercast bench --in-flight 1,1024 --patterns same --seconds 5`
-    """
-    from ordercast.local.bench import Bench, Plan, Row, document
 
-    chosen = patterns.split(",")
-    unknown = [pattern for pattern in chosen if pattern not in PATTERNS]
-    depths = in_flight.split(",")
-    if unknown or not all(depth.isdigit() and int(depth) for depth in depths):
-        raise typer.BadParameter("patterns are `same` and `random`; --in-flight takes numbers above 0")
+    `ordercast bench --against etcd,nats --save figures`
+    """
+    from ordercast.bench.agenda import Agenda
+    from ordercast.bench.comparison import run
+    from ordercast.bench.plan import Plan
+    from ordercast.bench.saving import save as save_result
+    from ordercast.bench.servers import BenchError
+    from ordercast.local.cluster import ClusterError
+
+    peers = checked_peers(against)
+    defaults = BESIDE_PEERS if peers else ALONE
+    agenda = Agenda(
+        Plan(nodes, groups, replicas, size, seconds or defaults.seconds, messages),
+        checked_patterns(patterns or defaults.patterns, peers),
+        checked_depths(in_flight or defaults.in_flight),
+        peers,
+        repetitions or defaults.repetitions,
+        defaults.many_groups if many_groups is None else many_groups,
+        defaults.replay_messages if replay_messages is None else replay_messages,
+        is_profiled=profile,
+        has_stages=stages,
+        has_overload=overload,
+    )
     if replicas > nodes:
         raise typer.BadParameter(f"{nodes} nodes cannot hold {replicas} replicas")
-    runner = Bench(Plan(nodes, groups, replicas, size, seconds, messages))
-    rows: list[Row] = []
-    for pattern in chosen:
-        for depth in depths:
-            with err.status(f"{pattern}, {depth} in flight"):
-                rows.append(runner.run(pattern, int(depth)))
-    stages = runner.profile(max(map(int, depths))) if profile else []
-    result = document(rows, runner, stages)
+    check_installed(peers, is_plotted=save is not None)
+    begun = time.monotonic()
+    try:
+        result = run(agenda, lambda text: err.print(f"{time.monotonic() - begun:7.1f} s  {text}", highlight=False))
+    except (BenchError, ClusterError) as error:
+        fail(ExitCode.UNAVAILABLE, str(error))
+    if save is not None:
+        save_result(result, save)
     if json:
-        print_json(result)
-        return
-    out.print(table(rows))
-    for replay in runner.replays:
-        out.print(
-            f"replay after {replay['pattern']} {replay['in_flight']}: {replay['messages']:,} messages, "
-            f"{replay['messages_per_second']:,.0f}/s"
+        print_json(result.document())
+    else:
+        show(result)
+
+
+def checked_peers(text: str) -> tuple[str, ...]:
+    peers = tuple(dict.fromkeys(text.split(","))) if text else ()
+    if not set(peers) <= set(PEERS):
+        raise typer.BadParameter(f"--against takes {' and '.join(PEERS)}, with commas")
+    return peers
+
+
+def checked_patterns(text: str, peers: Sequence[str]) -> tuple[str, ...]:
+    patterns = tuple(dict.fromkeys(text.split(",")))
+    if not set(patterns) <= set(PATTERNS):
+        raise typer.BadParameter("patterns are `same` and `random`")
+    if peers and "same" not in patterns:
+        raise typer.BadParameter("--against compares the pattern `same`")
+    return patterns
+
+
+def checked_depths(text: str) -> tuple[int, ...]:
+    depths = text.split(",")
+    if not all(depth.isdecimal() and int(depth) for depth in depths):
+        raise typer.BadParameter("--in-flight takes numbers above 0")
+    return tuple(sorted({int(depth) for depth in depths}))
+
+
+def check_installed(peers: Sequence[str], *, is_plotted: bool) -> None:
+    from ordercast.bench.peers.installed import missing
+
+    lacking = missing(peers, is_plotted=is_plotted)
+    if lacking:
+        fail(
+            ExitCode.UNAVAILABLE,
+            f"not installed: {', '.join(lacking)}. They come with the extra `bench`: {HOW_TO_INSTALL}",
         )
-    for stage in stages:
+
+
+def show(result: "Result") -> None:
+    from ordercast.bench import table
+
+    for rows in table.rows_tables(result.rows):
+        out.print(rows)
+    out.print(table.envelopes_table(result.rows))
+    for replay in result.replays:
+        out.print(table.replay_line(replay), highlight=False)
+    for stage in result.profile:
         out.print(
             f"{stage['stage']:>14} {stage['cpu_s']:8.2f} s  {stage['share']:6.1%}  {stage['events']:,} events"
         )
-
-
-def table(rows: list) -> Table:  # type: ignore[type-arg]
-    found = Table(title="messages to several groups, durable")
-    for column in (
-        "pattern",
-        "in flight",
-        "messages/s",
-        "p50 ms",
-        "p99 ms",
-        "server CPU s/10k",
-        "client",
-        "RssAnon MB",
-    ):
-        found.add_column(column, justify="left" if column == "pattern" else "right")
-    for row in rows:
-        found.add_row(
-            row.pattern,
-            f"{row.in_flight:,}",
-            f"{row.messages_per_second:,.0f}",
-            f"{row.p50_ms:.2f}",
-            f"{row.p99_ms:.2f}",
-            f"{row.server_cpu_s_per_10k:.2f}",
-            f"{row.client_cpu_s_per_10k:.2f}",
-            f"{row.rss_anon_mb_max:.0f}",
-        )
-    return found
+    for entry in (*result.stages, *result.overload):
+        out.print(", ".join(f"{name} {value}" for name, value in entry.items()), highlight=False, markup=False)
+    if result.agenda.peers:
+        out.print(table.goals_table(result.goals))

@@ -1,0 +1,131 @@
+"""What we want to reach, and whether a run did.
+
+Only figures of one run are compared with each other, and only where messages go to two groups of three replicas on
+three nodes. What was not measured is neither reached nor missed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ordercast.bench.plan import GROUPS_PREFIX, SAME, Plan
+from ordercast.bench.rows import Replay, Row
+from ordercast.bench.systems import OWN
+
+NODES, GROUPS, REPLICAS = 3, 2, 3
+#: A shorter log says nothing about the speed of a replay, or about memory.
+REPLAY_MESSAGES_MIN = 100_000
+MEMORY_MESSAGES_MIN = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    goal: str
+    target: float | None
+    reached: float | None
+    #: What was reached, divided by what it is compared with: the peer's figure, or else the target.
+    ratio: float | None
+    met: bool | None
+    is_stretch: bool = False
+
+
+def judge(rows: Sequence[Row], replays: Sequence[Replay], plan: Plan) -> list[Goal]:
+    return [*_against_peers(Figures(rows, plan)), *_alone(Figures(rows, plan), replays)]
+
+
+class Figures:
+    """The rows that goals are about; None for what is not there."""
+
+    def __init__(self, rows: Sequence[Row], plan: Plan) -> None:
+        is_standard = (plan.nodes, plan.groups, plan.replicas) == (NODES, GROUPS, REPLICAS)
+        self._rows = {row.case: row for row in rows} if is_standard else {}
+
+    def get(self, what: str, system: str, in_flight: int, pattern: str = SAME) -> float | None:
+        row = self._rows.get((system, pattern, in_flight))
+        return None if row is None else getattr(row, what)
+
+    def many_groups(self) -> tuple[float | None, float | None, str]:
+        """Messages per second with many groups and with one, and the name of the former."""
+        one = f"{GROUPS_PREFIX}1"
+        many = next(
+            (p for _, p, _ in self._rows if p.startswith(GROUPS_PREFIX) and p != one), f"{GROUPS_PREFIX}64"
+        )
+        rates = {row.pattern: row.messages_per_second for row in self._rows.values()}
+        return rates.get(many), rates.get(one), many
+
+
+def _against_peers(figures: Figures) -> list[Goal]:
+    rate, p50, p99, cpu = "messages_per_second", "p50_ms", "p99_ms", "server_cpu_s_per_10k"
+
+    def own(what: str, in_flight: int) -> float | None:
+        return figures.get(what, OWN, in_flight)
+
+    def etcd(what: str, in_flight: int) -> float | None:
+        return figures.get(what, "etcd", in_flight)
+
+    def nats(what: str, in_flight: int) -> float | None:
+        return figures.get(what, "nats", in_flight)
+
+    return [
+        at_least("1,024 in flight: messages/s, 5 x etcd's", own(rate, 1024), 5, etcd(rate, 1024)),
+        at_least("1,024 in flight: messages/s, ahead of NATS", own(rate, 1024), 1, nats(rate, 1024)),
+        at_least("1,024 in flight: 100,000 messages/s", own(rate, 1024), 1, 100_000, is_stretch=True),
+        at_least("64 in flight: messages/s, 2 x etcd's", own(rate, 64), 2, etcd(rate, 64)),
+        at_most("64 in flight: p99 ms, not above etcd's", own(p99, 64), 1, etcd(p99, 64)),
+        at_least("64 in flight: messages/s, ahead of NATS", own(rate, 64), 1, nats(rate, 64), is_stretch=True),
+        at_most("1 in flight: p50 ms, at most 3 x etcd's", own(p50, 1), 3, etcd(p50, 1)),
+        at_most("1 in flight: p50 ms, at most 2 x etcd's", own(p50, 1), 2, etcd(p50, 1), is_stretch=True),
+        at_most("1,024 in flight: server CPU s/10k, not above etcd's", own(cpu, 1024), 1, etcd(cpu, 1024)),
+    ]
+
+
+def _alone(figures: Figures, replays: Sequence[Replay]) -> list[Goal]:
+    longest = max(replays, key=lambda replay: replay.messages, default=None)
+    speed = longest.messages_per_second if longest and longest.messages >= REPLAY_MESSAGES_MIN else None
+    many, one, name = figures.many_groups()
+    return [
+        at_least("replay: 100,000 messages/s", speed, 1, 100_000),
+        at_least("replay: 200,000 messages/s", speed, 1, 200_000, is_stretch=True),
+        at_least(f"{name}: messages/s, half of {GROUPS_PREFIX}1", many, 0.5, one),
+        at_least(f"{name}: messages/s, four fifths of {GROUPS_PREFIX}1", many, 0.8, one, is_stretch=True),
+        *_memory(longest, replays),
+    ]
+
+
+def _memory(longest: Replay | None, replays: Sequence[Replay]) -> list[Goal]:
+    end = max(longest.rss_anon_mb) if longest and longest.messages >= MEMORY_MESSAGES_MIN else None
+    half = next((r for r in replays if longest and r.messages == longest.messages // 2), None)
+    middle = max(half.rss_anon_mb) if half else None
+    target = None if middle is None else middle * 1.1 + 5
+    return [
+        at_most("RssAnon MB after 1,000,000 messages, at most 120", end, 1, 120),
+        _goal("RssAnon MB after 1,000,000 messages, flat since half of them", end, target, middle, is_upper=True),
+    ]
+
+
+def at_least(
+    goal: str, reached: float | None, factor: float, reference: float | None, *, is_stretch: bool = False
+) -> Goal:
+    target = None if reference is None else factor * reference
+    return _goal(goal, reached, target, reference, is_upper=False, is_stretch=is_stretch)
+
+
+def at_most(
+    goal: str, reached: float | None, factor: float, reference: float | None, *, is_stretch: bool = False
+) -> Goal:
+    target = None if reference is None else factor * reference
+    return _goal(goal, reached, target, reference, is_upper=True, is_stretch=is_stretch)
+
+
+def _goal(
+    goal: str,
+    reached: float | None,
+    target: float | None,
+    reference: float | None,
+    *,
+    is_upper: bool,
+    is_stretch: bool = False,
+) -> Goal:
+    if reached is None or target is None or not reference:
+        return Goal(goal, target, reached, None, None, is_stretch)
+    is_met = reached <= target if is_upper else reached >= target
+    return Goal(goal, round(target, 3), reached, round(reached / reference, 3), is_met, is_stretch)

@@ -1,0 +1,118 @@
+"""Our own system: a cluster of real processes, with durable settings as in production."""
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import grpc
+
+import ordercast
+from ordercast.bench.meter import Meter
+from ordercast.bench.plan import Groups, Pattern, Plan
+from ordercast.bench.servers import Servers
+from ordercast.local.cluster import LocalCluster
+from ordercast.local.setup import create_groups
+from ordercast.v1.gateway_pb2 import DescribeGroupRequest
+from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
+
+CALL_S_MAX = 20.0
+
+
+@contextmanager
+def running_cluster(
+    directory: Path, plan: Plan, pattern: Pattern, options: Sequence[str] = ()
+) -> Iterator[LocalCluster]:
+    with LocalCluster(directory, nodes=plan.nodes, options=options) as cluster:
+        cluster.start()
+        cluster.wait_healthy()
+        create_groups(cluster.gateways, pattern.groups, plan.replicas)
+        yield cluster
+        cluster.stop()
+
+
+@contextmanager
+def running(directory: Path, plan: Plan, pattern: Pattern) -> Iterator[Servers]:
+    with running_cluster(directory, plan, pattern) as cluster:
+        yield servers_of(cluster)
+
+
+def servers_of(cluster: LocalCluster) -> Servers:
+    pids = [member.process.pid for member in cluster.members.values() if member.process is not None]
+    return Servers(tuple(cluster.gateways), tuple(pids))
+
+
+async def produce(
+    servers: Servers, plan: Plan, pattern: Pattern, in_flight: int, meter: Meter, stop: asyncio.Event
+) -> None:
+    """All producers of the pattern, or as many as there may be messages in flight."""
+    sets = pattern.sets[:in_flight]
+    await asyncio.gather(
+        *(
+            produce_alone(from_gateway(servers, number), plan, sets[number], in_flight // len(sets), meter, stop)
+            for number in range(len(sets))
+        )
+    )
+
+
+def from_gateway(servers: Servers, number: int) -> Sequence[str]:
+    """Producers begin with different gateways."""
+    first = number % len(servers.addresses)
+    return servers.addresses[first:] + servers.addresses[:first]
+
+
+async def produce_alone(
+    gateways: Sequence[str],
+    plan: Plan,
+    sets: Sequence[Groups],
+    in_flight: int,
+    meter: Meter,
+    stop: asyncio.Event,
+    count: int | None = None,
+) -> None:
+    """Until it is told to stop, or so many; then until everything is answered."""
+    payload = os.urandom(plan.size)
+    room = asyncio.Semaphore(in_flight)
+    async with ordercast.connect(*gateways, in_flight_max=in_flight) as connection:
+        sent = 0
+        while not stop.is_set() and sent != count:
+            # The wait for room is not the message's.
+            await room.acquire()
+            begun = time.perf_counter()
+            soon = await connection.publish_soon(payload, to=sets[sent % len(sets)])
+            soon.add_done_callback(partial(meter.settle, begun, room))
+            sent += 1
+
+
+async def read_all(servers: Servers, group: str) -> tuple[int, float]:
+    """How many messages one subscriber reads from the beginning, and how many seconds it takes."""
+    async with ordercast.connect(*servers.addresses) as connection:
+        count = 0
+        begun = time.perf_counter()
+        async with connection.subscribe(group, start="earliest", stop_at_end=True) as deliveries:
+            async for _ in deliveries:
+                count += 1
+        return count, time.perf_counter() - begun
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnds:
+    """In the logs of all groups together: what went to two groups is there twice."""
+
+    messages: int
+    envelopes: int
+
+
+async def log_ends(servers: Servers, pattern: Pattern) -> LogEnds:
+    """Of each group, that replica counts which has most."""
+    async with grpc.aio.insecure_channel(servers.addresses[0]) as channel:
+        stub = GatewayServiceStub(channel)
+        described = await asyncio.gather(
+            *(stub.DescribeGroup(DescribeGroupRequest(name=name), timeout=CALL_S_MAX) for name in pattern.groups)
+        )
+    logs = [max((r.log for r in group.replicas), key=lambda log: log.position) for group in described]
+    return LogEnds(sum(log.next_offset for log in logs), sum(log.position for log in logs))

@@ -1,0 +1,66 @@
+"""What is measured: the shape of the cluster and its messages, and the patterns in which they are sent."""
+
+from dataclasses import dataclass
+from random import Random
+
+#: The one that peers can be compared in: one producer, and one set of groups.
+SAME = "same"
+#: Many producers, and random sets of the same size.
+RANDOM = "random"
+#: `groups-64`: so many groups, each with a producer that publishes to it alone.
+GROUPS_PREFIX = "groups-"
+
+Groups = tuple[str, ...]
+
+#: Pattern `random`: producers, how many groups they choose from for each that a message goes to, and how many
+#: sets a producer takes turns with.
+PRODUCERS = 16
+GROUPS_TO_CHOOSE_FROM = 2
+SETS_PER_PRODUCER = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    nodes: int = 3
+    #: Groups that each message goes to.
+    groups: int = 2
+    replicas: int = 3
+    size: int = 256
+    seconds: float = 10.0
+    #: Instead of so many seconds.
+    messages: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Who publishes where."""
+
+    name: str
+    #: All that there are.
+    groups: Groups
+    #: For each producer, the sets of groups that it takes turns with.
+    sets: tuple[tuple[Groups, ...], ...]
+
+    @property
+    def groups_per_message(self) -> int:
+        return len(self.sets[0][0])
+
+
+def pattern_named(name: str, plan: Plan) -> Pattern:
+    if name == SAME:
+        groups = group_names(plan.groups)
+        return Pattern(name, groups, ((groups,),))
+    if name == RANDOM:
+        groups = group_names(plan.groups * GROUPS_TO_CHOOSE_FROM)
+        return Pattern(name, groups, tuple(random_sets(groups, plan.groups, seed) for seed in range(PRODUCERS)))
+    groups = group_names(int(name.removeprefix(GROUPS_PREFIX)))
+    return Pattern(name, groups, tuple(((group,),) for group in groups))
+
+
+def group_names(count: int) -> Groups:
+    return tuple(f"g{number}" for number in range(count))
+
+
+def random_sets(groups: Groups, size: int, seed: int) -> tuple[Groups, ...]:
+    random = Random(seed)
+    return tuple(tuple(sorted(random.sample(groups, size))) for _ in range(SETS_PER_PRODUCER))

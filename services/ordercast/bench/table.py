@@ -1,0 +1,105 @@
+"""A run, for people."""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from ordercast.bench.goals import Goal
+from ordercast.bench.plan import GROUPS_PREFIX
+from ordercast.bench.rows import Replay, Row
+
+MARKS = {True: "[green]✓[/green]", False: "[red]✗[/red]", None: "-"}
+
+
+def rows_tables(rows: Sequence[Row]) -> list[Table]:
+    """For each pattern, systems side by side with as many messages in flight.
+
+    One group against many is in the other table: there it is the envelopes that tell why.
+    """
+    patterns = dict.fromkeys(row.pattern for row in rows if not row.pattern.startswith(GROUPS_PREFIX))
+    return [_rows_table(pattern, [row for row in rows if row.pattern == pattern]) for pattern in patterns]
+
+
+def _rows_table(pattern: str, rows: Sequence[Row]) -> Table:
+    found = _table(
+        f"{pattern}: synced at a majority before the answer",
+        ("in flight", "system"),
+        ("messages per s", "spread", "p50 ms", "p99 ms", "server CPU s/10k", "client", "RssAnon MB"),
+    )
+    for in_flight, group in groupby(sorted(rows, key=lambda row: row.in_flight), key=lambda row: row.in_flight):
+        for number, row in enumerate(group):
+            found.add_row(
+                "" if number else f"{in_flight:,}",
+                f"{row.system}, {row.failed:,} failed" if row.failed else row.system,
+                f"{row.messages_per_second:,.0f}",
+                f"{spread(row):.0%}",
+                figure(row.p50_ms),
+                figure(row.p99_ms),
+                figure(row.server_cpu_s_per_10k),
+                figure(row.client_cpu_s_per_10k),
+                f"{row.rss_anon_mb_max:.0f}",
+            )
+        found.add_section()
+    return found
+
+
+def spread(row: Row) -> float:
+    """How far repetitions lie apart, as a part of their median."""
+    return (row.messages_per_second_max - row.messages_per_second_min) / row.messages_per_second
+
+
+def envelopes_table(rows: Sequence[Row]) -> Table:
+    found = _table(
+        "envelopes that carried them",
+        ("pattern", "in flight"),
+        ("messages per s", "envelopes", "messages each", "server CPU ms each"),
+    )
+    for row in rows:
+        if row.envelopes is not None:
+            found.add_row(
+                row.pattern,
+                f"{row.in_flight:,}",
+                f"{row.messages_per_second:,.0f}",
+                f"{row.envelopes:,}",
+                f"{row.messages_per_envelope:,.1f}",
+                f"{row.server_cpu_ms_per_envelope:.2f}",
+            )
+    return found
+
+
+def goals_table(goals: Sequence[Goal]) -> Table:
+    found = _table("goals", ("", "goal"), ("target", "reached", "ratio"))
+    for goal in goals:
+        found.add_row(
+            MARKS[goal.met],
+            f"[dim]further: {goal.goal}[/dim]" if goal.is_stretch else goal.goal,
+            *(figure(value) for value in (goal.target, goal.reached, goal.ratio)),
+        )
+    return found
+
+
+def replay_line(replay: Replay) -> str:
+    memory = ", ".join(f"{node:.0f}" for node in replay.rss_anon_mb)
+    return (
+        f"replay after {replay.pattern} {replay.in_flight:,}: {replay.messages:,} messages, "
+        f"{replay.messages_per_second:,.0f}/s; nodes have {memory} MB"
+    )
+
+
+def figure(value: float | None) -> str:
+    """Three digits, or all that stand before the point."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
+    # A line for each word of a heading: so narrow that all of it stands in 80 columns.
+    found = Table(title=title, box=SIMPLE_HEAD, show_edge=False, padding=(0, 0, 0, 1))
+    for column in left:
+        found.add_column(column.replace(" ", "\n"))
+    for column in right:
+        found.add_column(column.replace(" ", "\n"), justify="right")
+    return found

@@ -1,0 +1,300 @@
+"""What the bench makes of figures: medians, goals, tables and the picture, from made-up rows."""
+
+import io
+import itertools
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from ordercast.bench import cpu_profile, table
+from ordercast.bench.agenda import Agenda, rotated
+from ordercast.bench.comparison import Result
+from ordercast.bench.goals import Goal, judge
+from ordercast.bench.meter import Meter
+from ordercast.bench.peers.installed import missing
+from ordercast.bench.plan import Plan, pattern_named
+from ordercast.bench.rows import Replay, Row, medians
+from ordercast.bench.saving import save
+from ordercast.bench.trial import Trial
+
+ROOT = Path(__file__).parents[2]
+PLAN = Plan(seconds=5.0)
+
+
+def row(system: str, in_flight: int, rate: float, **others: Any) -> Row:
+    made = Row(system, "same", in_flight, rate, 2.0, 4.0, 1.0, 0.5, 40.0, 0, rate, rate)
+    return replace(made, **others)
+
+
+#: A run in which everything was measured, and every goal is met.
+ROWS = [
+    row("ordercast", 1, 400, p50_ms=2.5),
+    row("ordercast", 64, 13_000, p99_ms=20.0),
+    row("ordercast", 1024, 110_000, server_cpu_s_per_10k=0.2),
+    row("etcd", 1, 657, p50_ms=1.4),
+    row("etcd", 64, 4_009, p99_ms=41.0),
+    row("etcd", 1024, 4_497, server_cpu_s_per_10k=2.6),
+    row("nats", 1, 803),
+    row("nats", 64, 11_820),
+    row("nats", 1024, 27_178),
+    row("ordercast", 1024, 40_000, pattern="groups-1", envelopes=100, messages_per_envelope=512.0),
+    row("ordercast", 1024, 33_000, pattern="groups-64", envelopes=900, messages_per_envelope=16.0),
+]
+REPLAYS = [
+    Replay("same", 1024, 500_000, 230_000.0, [60.0, 61.0, 59.0]),
+    Replay("same", 1024, 1_000_000, 240_000.0, [62.0, 63.0, 60.0]),
+]
+MACHINE = {
+    "cpus": 2,
+    "model": "some processor",
+    "kernel": "6.1",
+    "python": "3.11.7",
+    "versions": {"ordercast": "0.1.0", "etcd": "3.5.1", "nats": None, "grpcio": "1.85.1", "lmdb": "3.0.0"},
+    "date": "2026-11-16",
+}
+
+
+def result(rows: list[Row]) -> Result:
+    agenda = Agenda(PLAN, ("same",), (1, 64, 1024), ("etcd", "nats"), repetitions=3)
+    return Result(agenda, rows, REPLAYS, [], [], [], MACHINE)
+
+
+def goals(rows: list[Row], replays: list[Replay] = REPLAYS, plan: Plan = PLAN) -> dict[str, Goal]:
+    return {goal.goal: goal for goal in judge(rows, replays, plan)}
+
+
+# --------------------------------------------------------------------------------------------------- medians
+
+
+def test_a_row_is_the_median_of_its_repetitions_with_the_lowest_and_the_highest() -> None:
+    rows = [row("etcd", 64, rate, p50_ms=p50) for rate, p50 in ((300.0, 1.0), (100.0, 9.0), (200.0, 2.0))]
+    (middle,) = medians(rows)
+    assert (middle.messages_per_second, middle.p50_ms) == (200.0, 2.0)
+    assert (middle.messages_per_second_min, middle.messages_per_second_max) == (100.0, 300.0)
+
+
+def test_medians_keep_cases_apart_and_in_the_order_in_which_they_came() -> None:
+    first = [row("ordercast", 1, 10.0), row("etcd", 1, 20.0), row("etcd", 64, 30.0)]
+    second = [row("etcd", 64, 32.0), row("etcd", 1, 22.0), row("ordercast", 1, 12.0)]
+    middles = medians([*first, *second])
+    assert [middle.case for middle in middles] == [one.case for one in first]
+    assert [middle.messages_per_second for middle in middles] == [11.0, 21.0, 31.0]
+
+
+def test_no_repetition_makes_up_for_a_failure_in_another() -> None:
+    (middle,) = medians([row("nats", 64, 1.0, failed=0), row("nats", 64, 1.0, failed=7), row("nats", 64, 1.0)])
+    assert middle.failed == 7
+
+
+def test_what_a_system_does_not_have_stays_unknown_and_counts_stay_whole() -> None:
+    (middle,) = medians([row("etcd", 1, 1.0), row("etcd", 1, 2.0)])
+    assert middle.envelopes is None
+    (middle,) = medians([row("ordercast", 1, 1.0, envelopes=3), row("ordercast", 1, 2.0, envelopes=6)])
+    assert (middle.envelopes, type(middle.envelopes)) == (4, int)
+
+
+# ----------------------------------------------------------------------------------------------------- goals
+
+
+def test_a_run_that_reaches_everything_meets_all_goals() -> None:
+    judged = goals(ROWS)
+    assert len(judged) == 15
+    assert [goal.goal for goal in judged.values() if not goal.met] == []
+
+
+def test_a_goal_tells_what_was_aimed_at_and_what_part_of_the_peers_figure_was_reached() -> None:
+    goal = goals(ROWS)["1,024 in flight: messages/s, 5 x etcd's"]
+    assert (goal.target, goal.reached, goal.ratio, goal.met) == (5 * 4_497, 110_000, 24.461, True)
+    goal = goals(ROWS)["1 in flight: p50 ms, at most 3 x etcd's"]
+    assert (goal.target, goal.reached, goal.ratio, goal.met) == (4.2, 2.5, 1.786, True)
+
+
+@pytest.mark.parametrize(
+    ("case", "change", "missed"),
+    [
+        (("ordercast", "same", 1024), {"messages_per_second": 22_000}, "1,024 in flight: messages/s, 5 x etcd's"),
+        (("nats", "same", 1024), {"messages_per_second": 110_001}, "1,024 in flight: messages/s, ahead of NATS"),
+        (("etcd", "same", 64), {"messages_per_second": 6_501}, "64 in flight: messages/s, 2 x etcd's"),
+        (("ordercast", "same", 64), {"p99_ms": 41.1}, "64 in flight: p99 ms, not above etcd's"),
+        (("ordercast", "same", 1), {"p50_ms": 4.3}, "1 in flight: p50 ms, at most 3 x etcd's"),
+        (
+            ("ordercast", "same", 1024),
+            {"server_cpu_s_per_10k": 2.7},
+            "1,024 in flight: server CPU s/10k, not above etcd's",
+        ),
+        (
+            ("ordercast", "groups-64", 1024),
+            {"messages_per_second": 19_999},
+            "groups-64: messages/s, half of groups-1",
+        ),
+    ],
+)
+def test_a_goal_is_missed_when_its_figure_is_worse(
+    case: tuple[str, str, int], change: dict[str, float], missed: str
+) -> None:
+    rows = [replace(one, **change) if one.case == case else one for one in ROWS]  # type: ignore[arg-type]
+    assert goals(rows)[missed].met is False
+
+
+def test_what_was_not_measured_is_neither_met_nor_missed() -> None:
+    without_etcd = [one for one in ROWS if one.system != "etcd"]
+    goal = goals(without_etcd)["1,024 in flight: messages/s, 5 x etcd's"]
+    assert (goal.target, goal.reached, goal.ratio, goal.met) == (None, 110_000, None, None)
+    assert goals(without_etcd)["1,024 in flight: messages/s, ahead of NATS"].met is True
+    assert {goal.met for goal in goals([], []).values()} == {None}
+
+
+def test_goals_are_about_two_groups_of_three_replicas_on_three_nodes_only() -> None:
+    other = goals(ROWS, plan=replace(PLAN, groups=1))
+    assert {goal.met for goal in other.values() if "in flight" in goal.goal} == {None}
+
+
+def test_a_short_log_says_nothing_about_memory() -> None:
+    shorter = [replace(replay, messages=replay.messages // 2) for replay in REPLAYS]
+    memory = [goal for name, goal in goals(ROWS, shorter).items() if name.startswith("RssAnon")]
+    assert [goal.met for goal in memory] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("after_mb", "is_small", "is_flat"), [(72.0, True, True), (72.2, True, False), (121.0, False, False)]
+)
+def test_memory_has_to_be_small_and_flat(after_mb: float, is_small: bool, is_flat: bool) -> None:
+    judged = goals(ROWS, [REPLAYS[0], replace(REPLAYS[1], rss_anon_mb=[1.0, after_mb])])
+    assert judged["RssAnon MB after 1,000,000 messages, at most 120"].met is is_small
+    assert judged["RssAnon MB after 1,000,000 messages, flat since half of them"].met is is_flat
+
+
+# ------------------------------------------------------------------------------------------- agenda, patterns
+
+
+def test_alone_each_row_has_a_cluster_and_beside_peers_each_system_has_one() -> None:
+    alone = Agenda(PLAN, ("same", "random"), (1, 64))
+    assert [(t.system, t.pattern, t.depths) for t in alone.trials()] == [
+        ("ordercast", "same", (1,)),
+        ("ordercast", "same", (64,)),
+        ("ordercast", "random", (1,)),
+        ("ordercast", "random", (64,)),
+    ]
+    beside = Agenda(PLAN, ("same",), (1, 64), ("etcd", "nats"), many_groups=64)
+    assert [(t.system, t.pattern, t.depths) for t in beside.trials()] == [
+        ("ordercast", "same", (1, 64)),
+        ("etcd", "same", (1, 64)),
+        ("nats", "same", (1, 64)),
+        ("ordercast", "groups-1", (1024,)),
+        ("ordercast", "groups-64", (1024,)),
+    ]
+
+
+def test_repetitions_are_interleaved_and_begin_with_different_systems() -> None:
+    agenda = Agenda(PLAN, ("same",), (1,), ("etcd", "nats"), repetitions=3)
+    order = [(repetition, trial.system) for repetition, trial in agenda.interleaved()]
+    assert [system for _, system in order[::3]] == ["ordercast", "etcd", "nats"]
+    for repetition, turns in itertools.groupby(order, key=lambda turn: turn[0]):
+        assert sorted(turns) == [(repetition, "etcd"), (repetition, "nats"), (repetition, "ordercast")]
+    assert rotated([Trial("etcd", "same", (1,))], 5) == [Trial("etcd", "same", (1,))]
+
+
+def test_patterns_say_who_publishes_where() -> None:
+    same = pattern_named("same", PLAN)
+    assert (same.groups, same.sets, same.groups_per_message) == (("g0", "g1"), ((("g0", "g1"),),), 2)
+    many = pattern_named("groups-64", PLAN)
+    assert (len(many.groups), len(many.sets), many.groups_per_message) == (64, 64, 1)
+    assert many.sets[7] == (("g7",),)
+    random = pattern_named("random", replace(PLAN, groups=1))
+    assert len(random.groups) == 2
+    assert {len(groups) for sets in random.sets for groups in sets} == {1}
+
+
+def test_a_meter_counts_while_it_is_on_and_failures_are_no_messages() -> None:
+    meter = Meter()
+    meter.answered(0.0)
+    meter.refused(OSError("early"))
+    meter.is_on = True
+    meter.answered(0.0)
+    meter.refused(OSError("late"))
+    assert (meter.count, meter.failed, meter.acknowledged, len(meter.latencies)) == (1, 1, 2, 1)
+    meter.latencies = [number / 1000 for number in range(100, 0, -1)]
+    assert (meter.percentile_ms(0.50), meter.percentile_ms(0.99)) == (51.0, 100.0)
+
+
+def test_a_profile_is_summed_by_stage_and_the_rest_is_the_runtimes() -> None:
+    spent = {"cpu_s": 4.0, "spent": {"sequencer RecTs": [10, 1.0], "gateway PublishRequest": [5, 0.5]}}
+    stages = {stage["stage"]: stage for stage in cpu_profile.by_stage([spent, spent])}
+    assert stages["timestamps"] == {"stage": "timestamps", "events": 20, "cpu_s": 2.0, "share": 0.25}
+    assert stages["runtime"]["cpu_s"] == 5.0
+
+
+# -------------------------------------------------------------------------------------------- for people
+
+
+def printed(*things: Any) -> str:
+    console = Console(file=io.StringIO(), width=80)
+    for thing in things:
+        console.print(thing)
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def test_the_table_has_systems_side_by_side_for_each_depth_in_80_columns() -> None:
+    (same,) = table.rows_tables(ROWS)
+    words = [line.split() for line in printed(same).splitlines()]
+    figures = [line for line in words if line and line[-1] == "40"]
+    # The depth stands only in front of the first system.
+    assert [line[:2] for line in figures[:3]] == [["1", "ordercast"], ["etcd", "657"], ["nats", "803"]]
+    assert ["1,024", "ordercast", "110,000", "0%", "2", "4", "0.2", "0.5", "40"] in figures
+    assert "…" not in printed(same)
+
+
+def test_failures_are_told() -> None:
+    (same,) = table.rows_tables([row("nats", 64, 11_820.0, failed=3)])
+    assert "nats, 3 failed" in printed(same)
+
+
+def test_envelopes_are_told_of_our_own_rows_only() -> None:
+    rows = [replace(one, server_cpu_ms_per_envelope=1.5) for one in ROWS]
+    text = printed(table.envelopes_table(rows))
+    assert [line.split()[0] for line in text.splitlines() if line.endswith(" 1.50")] == ["groups-1", "groups-64"]
+
+
+def test_goals_have_a_check_mark_a_cross_or_neither() -> None:
+    marks = [
+        Goal("done", 1.0, 2.0, 2.0, True),
+        Goal("not", 1.0, 0.5, 0.5, False),
+        Goal("?", 1.0, None, None, None),
+    ]
+    lines = [line.split()[:2] for line in printed(table.goals_table(marks)).splitlines()]
+    assert [line for line in lines if line and line[0] in "✓✗-"] == [["✓", "done"], ["✗", "not"], ["-", "?"]]
+
+
+def need_matplotlib() -> None:
+    lacking = missing([], is_plotted=True)
+    if lacking:
+        with (ROOT / ".left-out").open("a") as left_out:
+            left_out.write("the picture of the bench: the extra `bench` is not installed\n")
+        pytest.skip(f"not installed: {', '.join(lacking)}")
+
+
+def test_the_same_figures_give_the_same_files(tmp_path: Path) -> None:
+    need_matplotlib()
+    save(result(ROWS), tmp_path / "first")
+    save(result(ROWS), tmp_path / "second")
+    for name in ("comparison.svg", "latest.json"):
+        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
+    save(result([row("ordercast", 1, 1.0)]), tmp_path / "other")
+    assert (tmp_path / "first" / "comparison.svg").read_bytes() != (
+        tmp_path / "other" / "comparison.svg"
+    ).read_bytes()
+
+
+def test_what_is_saved_is_the_whole_run(tmp_path: Path) -> None:
+    need_matplotlib()
+    save(result(ROWS), tmp_path)
+    document = json.loads((tmp_path / "latest.json").read_text())
+    assert list(document) == ["rows", "replay", "stages", "overload", "profile", "goals", "plan", "machine"]
+    assert document["rows"][0]["system"] == "ordercast"
+    assert document["replay"][1]["messages"] == 1_000_000
+    assert document["plan"]["repetitions"] == 3
+    assert document["machine"] == MACHINE
