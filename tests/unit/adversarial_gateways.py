@@ -60,8 +60,9 @@ class GatewayModel:
         self.credits = credits
         self.producers: dict[bytes, Producer] = {}
         self.accepted: list[Accepted] = []
-        #: Refuse so many of the next requests, and how.
+        #: Refuse so many of the next requests, and how; and when to come back.
         self.refusals: deque[int] = deque()
+        self.retry_after_ms = 40
 
     def producer(self, id_: bytes) -> Producer:
         return self.producers.setdefault(id_, Producer(id_, "client"))
@@ -98,7 +99,7 @@ class GatewayModel:
         elif self.refusals or producer.outstanding + item.cost > self.credits:
             producer.refuse(item)
             status = self.refusals.popleft() if self.refusals else PUBLISH_STATUS_RESOURCE_EXHAUSTED
-            self.reply(stream, item, status)
+            self.reply(stream, item, status, retry_after_ms=self.retry_after_ms)
         else:
             producer.accept(item)
             self.accepted.append(Accepted(item, stream))
@@ -211,9 +212,9 @@ class World:
         number = len(self.published)
         payload = (BAD if bad else b"") + str(number).encode()
         self.published.append((groups, payload))
-        self.session.publish(
-            Message(payload=payload), groups, handle=number, deadline=self.now + timeout, **options
-        )
+        message = Message(payload=payload)
+        deadline = self.now + timeout
+        self.session.publish(message, groups, size=message.ByteSize(), handle=number, deadline=deadline, **options)
         return number
 
     def see(self, clock: int) -> None:

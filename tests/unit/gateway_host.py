@@ -17,7 +17,8 @@ RESEND_S = GatewaySettings().resend_s
 
 class Host(Driven):
     def __init__(self, *, connected: str = "n1 n2 n3 n4 n5 n6", **limits: Any) -> None:
-        super().__init__("g1", lambda: Gateway("g1", GatewaySettings(**limits)), VIEW)
+        settings = GatewaySettings(**{"finished_every": 1, **limits})
+        super().__init__("g1", lambda: Gateway("g1", settings), VIEW)
         for peer in connected.split():
             self.connect(peer)
         self.now += 1.0

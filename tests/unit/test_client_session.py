@@ -14,7 +14,14 @@ from ordercast.client.errors import (
     ResourceExhausted,
     Unavailable,
 )
-from ordercast.client.session import BACKOFF_S_MAX, REQUEST_BYTES_MAX, REQUEST_MESSAGES_MAX, Session, backoff_s
+from ordercast.client.session import (
+    BACKOFF_S_MAX,
+    REQUEST_BYTES_MAX,
+    REQUEST_MESSAGES_MAX,
+    SPREAD,
+    Session,
+    backoff_s,
+)
 from ordercast.client.types import Receipt, message_id
 from ordercast.core.session_token import PARTS_MAX, merge
 from ordercast.v1.common_pb2 import Message
@@ -69,7 +76,7 @@ def test_a_request_is_bounded_in_messages_and_bytes():
     finish(world)
     for number in range(3):
         big = Message(payload=b"x" * (REQUEST_BYTES_MAX // 2))
-        world.session.publish(big, A, handle=10_000 + number, deadline=1e9)
+        world.session.publish(big, A, size=big.ByteSize(), handle=10_000 + number, deadline=1e9)
     assert [len(request.messages) for request in world.write()] == [1, 1, 1]
 
 
@@ -90,7 +97,7 @@ def test_there_is_room_for_no_more_than_the_caller_allows():
     world = World(in_flight_max=3)
     assert [world.publish(A) for _ in range(4)] == [0, 1, 2, None]
     session: Session[int] = Session(b"p", b"i")
-    session.publish(Message(payload=b"x" * 100), A, handle=1, deadline=1.0)
+    session.publish(Message(payload=b"x" * 100), A, size=102, handle=1, deadline=1.0)
     assert not session.has_room(session_module.IN_FLIGHT_BYTES_MAX)
 
 
@@ -182,19 +189,139 @@ def test_backoff_grows_to_its_bound_and_is_spread():
     assert backoff_s(10_000, 1.0) == BACKOFF_S_MAX
 
 
-@pytest.mark.parametrize("status", [PUBLISH_STATUS_RESOURCE_EXHAUSTED, PUBLISH_STATUS_UNAVAILABLE])
-def test_after_a_refusal_everything_comes_again_in_order_on_a_new_stream(status):
-    world = connected()
+@pytest.mark.parametrize(
+    ("status", "is_new"), [(PUBLISH_STATUS_RESOURCE_EXHAUSTED, False), (PUBLISH_STATUS_UNAVAILABLE, True)]
+)
+def test_after_a_refusal_everything_comes_again_in_order(status, is_new):
+    """What was too much goes to the same gateway; a group that this one does not reach, another one may."""
+    world = connected(credits=(8, 8))
     numbers = [world.publish(groups) for groups in (A, AB, A)]
-    for gateway in world.gateways:
-        gateway.refusals.append(status)
+    world.gateways[0].refusals.append(status)
     stream = world.session.stream
     world.write()
     finish(world)
     assert world.session.frame(world.now) is None
     world.heal()
-    assert world.session.stream != stream
+    assert (world.session.stream != stream, world.session.gateway) == (is_new, int(is_new))
     assert [world.outcomes[number].offsets["a"] for number in numbers] == [1, 2, 3]
+
+
+def test_what_was_accepted_before_a_refusal_is_not_sent_again():
+    world = connected(credits=(8,))
+    first = world.publish(A)
+    world.write()
+    world.read()
+    second = world.publish(B)
+    world.gateways[0].refusals.append(PUBLISH_STATUS_RESOURCE_EXHAUSTED)
+    world.write()
+    world.read()
+    world.receive()
+    world.wait(1.0)
+    assert [tuple(request.groups) for request in world.write()] == [B]
+    world.heal()
+    assert all(isinstance(world.outcomes[number], Receipt) for number in (first, second))
+
+
+def test_with_an_answer_still_to_come_what_was_refused_goes_to_a_new_stream():
+    """m2 was written behind m1, which is refused. Were m1 repeated now, and then m3, m2 would come behind them."""
+    world = connected(credits=(8,))
+    stream = world.session.stream
+    for _ in range(2):
+        world.publish(A)
+        world.write()
+    world.gateways[0].refusals.append(PUBLISH_STATUS_RESOURCE_EXHAUSTED)
+    world.read()
+    world.receive()
+    world.publish(A)
+    world.wait(1.0)
+    assert world.session.stream == 0
+    world.heal()
+    assert world.session.stream > stream
+    assert world.logs["a"] == [b"0", b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.5, 0.99])
+def test_a_refusal_is_waited_out_as_long_as_the_gateway_says_and_a_little_longer(chance):
+    world = connected(credits=(8,))
+    world.publish(A)
+    world.gateways[0].refusals.append(PUBLISH_STATUS_RESOURCE_EXHAUSTED)
+    world.gateways[0].retry_after_ms = 700
+    world.write()
+    world.read()
+    world.receive(chance)
+    told = world.now + 0.7
+    assert told <= world.session.retry_at <= told + 0.7 * SPREAD
+    assert world.session.wake_at() == world.session.retry_at
+    assert world.session.frame(world.session.retry_at - 0.01) is None
+
+
+def test_clients_that_were_told_the_same_do_not_come_back_together():
+    waits = []
+    for chance in (0.1, 0.9):
+        world = connected(credits=(8,))
+        world.publish(A)
+        world.gateways[0].refusals.append(PUBLISH_STATUS_RESOURCE_EXHAUSTED)
+        world.write()
+        world.read()
+        world.receive(chance)
+        waits.append(world.session.retry_at - world.now)
+    assert waits[0] < waits[1]
+
+
+def test_a_gateway_cannot_make_a_client_wait_for_ever_nor_not_at_all():
+    for told_ms, least, most in (
+        (10**9, BACKOFF_S_MAX, BACKOFF_S_MAX * (1 + SPREAD)),
+        (1, backoff_s(0, 0.0), 0.1),
+    ):
+        world = connected(credits=(8,))
+        world.publish(A)
+        world.gateways[0].refusals.append(PUBLISH_STATUS_RESOURCE_EXHAUSTED)
+        world.gateways[0].retry_after_ms = told_ms
+        world.write()
+        world.read()
+        world.receive()
+        assert least <= world.session.retry_at - world.now <= most
+
+
+def test_who_cannot_wait_as_long_as_told_hears_at_the_deadline_when_to_come_back():
+    world = connected(credits=(8,))
+    number = world.publish(A, timeout=0.5)
+    world.gateways[0].refusals.append(PUBLISH_STATUS_RESOURCE_EXHAUSTED)
+    world.gateways[0].retry_after_ms = 1500
+    world.write()
+    finish(world)
+    world.wait(0.5)
+    assert isinstance(world.outcomes[number], ResourceExhausted)
+    assert world.outcomes[number].retry_after == 1.5
+
+
+def test_what_is_behind_a_refusal_that_was_given_up_is_not_held_up_by_it():
+    """The gateway would let nothing pass that shares a group with it, on the same stream, until it comes again."""
+    world = connected(credits=(8,))
+    stream = world.session.stream
+    world.publish(A, timeout=0.5)
+    world.gateways[0].refusals.append(PUBLISH_STATUS_RESOURCE_EXHAUSTED)
+    world.gateways[0].retry_after_ms = 600
+    world.write()
+    finish(world)
+    world.wait(0.5)
+    behind = world.publish(AB)
+    world.wait(0.5)
+    world.heal()
+    assert (world.session.stream, world.session.gateway) == (stream + 1, 0)
+    assert world.outcomes[behind].offsets == {"a": 1, "b": 0}
+
+
+def test_a_refused_opening_comes_again_on_the_same_stream():
+    world = connected(is_named=True, credits=(8,))
+    stream = world.session.stream
+    number = world.publish(AB)
+    world.gateways[0].refusals.append(PUBLISH_STATUS_RESOURCE_EXHAUSTED)
+    world.write()
+    finish(world)
+    world.heal()
+    assert world.session.stream == stream
+    assert isinstance(world.outcomes[number], Receipt)
 
 
 def test_a_refusal_that_lasts_until_the_deadline_is_what_the_caller_gets():
@@ -326,7 +453,7 @@ def test_a_named_producer_goes_on_where_its_latest_instance_ended():
     world.heal()
     assert isinstance(world.outcomes[fenced], Fenced)
     with pytest.raises(Fenced):
-        first.publish(Message(), A, handle=1, deadline=1.0)
+        first.publish(Message(), A, size=0, handle=1, deadline=1.0)
 
 
 def test_an_error_that_repeating_does_not_mend_fails_what_was_not_written():
@@ -455,16 +582,16 @@ def full_token() -> bytes:
 def test_a_token_that_does_not_fit_beside_ours_is_refused():
     world = connected()
     with pytest.raises(InvalidArgument, match="at most 16 domains"):
-        world.session.publish(Message(), A, handle=1, deadline=1e9, after=full_token())
+        world.session.publish(Message(), A, size=0, handle=1, deadline=1e9, after=full_token())
     with pytest.raises(InvalidArgument, match="not a session token"):
-        world.session.publish(Message(), A, handle=1, deadline=1e9, after=b"made up")
+        world.session.publish(Message(), A, size=0, handle=1, deadline=1e9, after=b"made up")
     assert world.session.pending == 0
 
 
 def test_who_has_seen_more_domains_than_a_token_takes_publishes_no_more():
     """It is told so; what is under way gets its receipt."""
     session: Session[int] = Session(b"p", b"i", token=full_token())
-    session.publish(Message(), A, handle=1, deadline=1e9)
+    session.publish(Message(), A, size=0, handle=1, deadline=1e9)
     session.dialed(0.0)
     session.received(1, PublishStreamResponse(credits=8), 0.0, 0.5)
     session.frame(0.0)
@@ -474,15 +601,15 @@ def test_who_has_seen_more_domains_than_a_token_takes_publishes_no_more():
     assert isinstance(outcome, Receipt)
     assert session.token == full_token()
     with pytest.raises(FailedPrecondition, match="at most 16 domains"):
-        session.publish(Message(), A, handle=2, deadline=1e9)
+        session.publish(Message(), A, size=0, handle=2, deadline=1e9)
 
 
 def test_what_a_message_waits_to_show_keeps_its_room_in_the_token():
     session: Session[int] = Session(b"p", b"i")
-    session.publish(Message(), A, handle=1, deadline=1e9, after=full_token())
+    session.publish(Message(), A, size=0, handle=1, deadline=1e9, after=full_token())
     session.see(token_of(1))
     with pytest.raises(FailedPrecondition):
-        session.publish(Message(), A, handle=2, deadline=1e9)
+        session.publish(Message(), A, size=0, handle=2, deadline=1e9)
     session.dialed(0.0)
     session.received(1, PublishStreamResponse(credits=8), 0.0, 0.5)
     assert [request.session for request in session.frame(0.0).requests] == [full_token()]

@@ -488,3 +488,14 @@ def test_a_group_is_available_again_with_the_first_word_or_connection_of_a_major
     assert status(host.publish("a", client="c2")) == PUBLISH_STATUS_UNAVAILABLE
     host.connect("n2")
     assert envelopes(host.publish("a", client="c2"))
+
+
+def test_one_envelope_in_so_many_to_each_group_says_what_is_finished():
+    host = Host(finished_every=3)
+    told = []
+    for number in range(1, 9):
+        group = "a" if number % 2 else "b"
+        envelope = host.submit(group, first=(number + 1) // 2)
+        told.append((group, envelope.header.done))
+        host.finish(envelope, 40 + number)
+    assert told == [("a", 0), ("b", 0), ("a", 0), ("b", 0), ("a", 4), ("b", 5), ("a", 0), ("b", 0)]

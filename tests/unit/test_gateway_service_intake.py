@@ -17,7 +17,9 @@ from ordercast.gateway.intake import (
     owner_of,
     place_of,
 )
-from ordercast.gateway.publishing import REPLIES_MAX, Publishing, Replies
+from ordercast.gateway.machine import Gateway
+from ordercast.gateway.publishing import REPLIES_MAX, ROLE, Publishing, Replies, refused
+from ordercast.gateway.settings import GatewaySettings
 from ordercast.gateway.tokens import Tokens
 from ordercast.runtime.settings import LimitSettings
 from ordercast.v1.common_pb2 import Message
@@ -242,6 +244,107 @@ def test_replies_that_pile_up_close_the_way_in_until_they_are_taken():
     asyncio.run(story())
 
 
+# ------------------------------------------------------------------------------------------------------ too much
+
+
+@pytest.mark.parametrize("retry_after_ms", [0, 20, 1500])
+def test_a_single_call_is_told_when_to_come_back_as_a_stream_is(retry_after_ms):
+    status = PUBLISH_STATUS_RESOURCE_EXHAUSTED if retry_after_ms else PUBLISH_STATUS_NOT_FOUND
+    told = refused(PublishReply(status=status, retry_after_ms=retry_after_ms))
+    assert told.retry_after_s == (retry_after_ms / 1000 if retry_after_ms else None)
+
+
+@pytest.mark.parametrize("fault", ["suspected", "read_only"])
+def test_what_is_refused_before_the_machine_is_told_when_to_come_back_too(fault):
+    node = make_node()
+    for name in ("s1", "s2"):
+        setattr(node.directory.nodes[name], fault, True)
+    publishing = Publishing(node, Intake(node), Freshness(node))
+    replies = Replies(publishing.intake, None)
+    publishing._submit("client/1", replies, request("a"))
+    assert replies.waiting[0].retry_after_ms > 0
+
+
+def test_credits_are_what_the_machine_with_least_room_grants():
+    node = make_node()
+    intake = Intake(node)
+    assert intake.credits() == 99
+    intake.machines = {"d": Gateway("g", GatewaySettings(backlog_messages_first=7)), "e": Gateway("g")}
+    assert intake.credits() == 7
+
+
+class Pauses:
+    """Publishing, and how long it did not read from clients after each chunk of requests."""
+
+    def __init__(self, monkeypatch):
+        self.node = make_node()
+        self.node.host.caught_up = lambda: asyncio.sleep(0)
+        self.publishing = Publishing(self.node, Intake(self.node), Freshness(self.node))
+        self.replies = Replies(self.publishing.intake, None)
+        self.lengths = []
+        sleep = asyncio.sleep
+
+        async def no_sleep(length):
+            if length:
+                self.lengths.append(length)
+            await sleep(0)
+
+        monkeypatch.setattr("ordercast.gateway.publishing.asyncio.sleep", no_sleep)
+
+    async def take(self, *requests):
+        await self.publishing._take("client/1", self.replies, requests)
+
+    def refuse(self, *_):
+        """As the machine would."""
+        self.replies(PublishReply(groups=["a#1"], status=PUBLISH_STATUS_RESOURCE_EXHAUSTED, retry_after_ms=300))
+
+
+def test_a_client_that_writes_on_after_a_refusal_is_not_read_from_for_a_while(monkeypatch):
+    async def story():
+        pauses = Pauses(monkeypatch)
+        await pauses.take(request("a"), request("a", sequence=2))
+        assert pauses.lengths == [], "nothing was refused"
+        pauses.node.host.hand_in = pauses.refuse
+        await pauses.take(request("a"), request("a", sequence=2))
+        assert len(pauses.lengths) == 1
+        await asyncio.gather(*(pauses.take(request("a")) for _ in range(100)))
+        assert len(pauses.lengths) == 101
+        assert min(pauses.lengths) < max(pauses.lengths) == 0.3, "with many such longer, but no longer than told"
+        await pauses.take(request("a"))
+        assert pauses.lengths[-1] == pauses.lengths[0]
+
+    asyncio.run(story())
+
+
+def test_a_client_that_is_refused_a_few_of_many_requests_is_read_from_at_once(monkeypatch):
+    async def story():
+        pauses = Pauses(monkeypatch)
+        await pauses.take(request(), request("a"), request("b"))
+        assert (pauses.replies.refused, pauses.lengths) == (1, [])
+
+    asyncio.run(story())
+
+
+def test_machines_hear_that_a_client_is_gone_which_they_refused_something():
+    node = make_node()
+    told = []
+    node.host.endpoints = {}
+    node.host.clock = SimpleNamespace(read=lambda: (0.0, 0.0))
+    node.host.tell = lambda *given: told.append(given)
+    node.settings.tls = SimpleNamespace(client_ca=None)
+    intake = Intake(node)
+    intake.machines = {"d": Gateway("g")}
+    publishing = Publishing(node, intake, Freshness(node))
+    context = SimpleNamespace(auth_context=dict)
+    with publishing._connected(context):
+        pass
+    assert told == []
+    with publishing._connected(context) as (client, replies):
+        replies(PublishReply(groups=["a#1"], status=PUBLISH_STATUS_RESOURCE_EXHAUSTED))
+    ((domain, role, event),) = told
+    assert (domain, role, event.process) == ("d", ROLE, client)
+
+
 # ------------------------------------------------------------------------------------------------------- turns
 
 
@@ -279,6 +382,19 @@ def test_a_request_that_is_wrong_for_good_holds_nothing_up():
     replies = Replies(publishing.intake, None)
     found = statuses(publishing, replies, request("nobody"), request("a"))
     assert found == [PUBLISH_STATUS_NOT_FOUND, PUBLISH_STATUS_OK]
+
+
+def test_a_refused_request_that_turns_out_to_be_wrong_holds_nothing_up():
+    """Its group had no quorum for a moment, and was deleted in the next."""
+    node = make_node()
+    publishing = Publishing(node, Intake(node), Freshness(node))
+    replies = Replies(publishing.intake, None)
+    node.directory.nodes["s1"].suspected = node.directory.nodes["s2"].suspected = True
+    assert statuses(publishing, replies, request("a")) == [PUBLISH_STATUS_UNAVAILABLE]
+    node.directory.nodes["s1"].suspected = False
+    node.directory.group_by_name["a"].state = GROUP_STATE_DELETING
+    found = statuses(publishing, replies, request("b"), request("a"), request("b"))
+    assert found == [PUBLISH_STATUS_SEQUENCE_GAP, PUBLISH_STATUS_NOT_FOUND, PUBLISH_STATUS_OK]
 
 
 def test_opening_the_set_anew_gives_the_refused_request_up():

@@ -181,23 +181,25 @@ class Connection(AsyncAdmin):
     ) -> ReceiptFuture:
         if self._task is None or self._is_closed:
             raise FailedPrecondition("the connection is not open: use `async with`")
-        loop = asyncio.get_running_loop()
+        loop = self._task.get_loop()
         deadline = loop.time() + within
         soon: ReceiptFuture = loop.create_future()
+        size = message.ByteSize()
 
         def admit() -> None:
             if self._is_closed:
                 raise Unavailable("the connection was closed")
             self._session.publish(
-                message, groups, handle=soon, deadline=deadline, unordered=unordered, after=after
+                message, groups, size=size, handle=soon, deadline=deadline, unordered=unordered, after=after
             )
 
-        size = message.ByteSize()
         if self._waiting or not self._session.has_room(size):
             await self._wait_for_room(size, admit, within)
         else:
             admit()
-        self._after_change()
+        self._work.set()
+        if self._timer is None or deadline < self._timer.when() or self._session.retry_at is not None:
+            self._keep_time()
         return soon
 
     async def _wait_for_room(self, size: int, admit: Callable[[], None], within: float) -> None:
@@ -240,7 +242,11 @@ class Connection(AsyncAdmin):
         if self._stream_call is not None and session.stream == 0:
             self._stream_call.cancel()
         self._work.set()
-        at = session.wake_at()
+        self._keep_time()
+
+    def _keep_time(self) -> None:
+        """Wake up when the session has something to do, if nothing happens before."""
+        at = self._session.wake_at()
         if self._timer is not None and (at is None or at < self._timer.when()):
             self._timer.cancel()
             self._timer = None
@@ -281,7 +287,9 @@ class Connection(AsyncAdmin):
                     frame = session.frame(_now())
                     if frame is None:
                         await self._work.wait()
-                    elif not await transport.is_written(call, frame):
+                        continue
+                    self._keep_time()
+                    if not await transport.is_written(call, frame):
                         await asyncio.wait([reader])
             finally:
                 self._stream_call = None

@@ -192,6 +192,6 @@ def of_code(
     return kind(message, details=details, retry_after=retry_after)
 
 
-def of_status(status: PublishStatus, message: str) -> OrdercastError:
+def of_status(status: PublishStatus, message: str, *, retry_after: float | None = None) -> OrdercastError:
     """The error for the status of a reply that is not OK."""
-    return _OF_STATUS.get(status, Internal)(message or PublishStatus.Name(status))
+    return _OF_STATUS.get(status, Internal)(message or PublishStatus.Name(status), retry_after=retry_after)

@@ -71,7 +71,7 @@ class Lane(Generic[H]):
     def covered(self, first: int, count: int) -> list[Item[H]]:
         """What a reply about these sequences is about. The count is the gateway's word: it may be anything."""
         if count > len(self.items):
-            return [item for sequence, item in self.items.items() if first <= sequence < first + count]
+            return [self.items[s] for s in sorted(self.items) if first <= s < first + count]
         return [self.items[s] for s in range(first, first + count) if s in self.items]
 
     def number(self, item: Item[H]) -> None:

@@ -3,7 +3,8 @@
 A driver carries frames and responses of one stream at a time. What has no receipt is kept, and repeated on the
 next stream in the order of the publish calls. How a refusal is dealt with:
 
-* out of credits, no quorum, or behind such a refusal: nothing was stored. Wait, then repeat all on a new stream.
+* too much, no quorum, or behind such a refusal: nothing was stored. Wait as long as the gateway says, then repeat
+  all of it in order: what was too much on the same stream, and otherwise on a new one, to another gateway.
 * a wrong request, or an unknown group: it fails, and its numbers are free. What was written behind it in the same
   set is refused as a gap, and may have other copies under way, through a gateway that was lost: to give one of
   those another number could store it twice. So the set is opened anew: the opening says how far the set got, and
@@ -35,7 +36,7 @@ from ordercast.client.errors import (
     of_status,
 )
 from ordercast.client.lane import H, Item, Lane
-from ordercast.client.types import Groups, Receipt, id_prefix
+from ordercast.client.types import Groups, Placed, Receipt, id_prefix
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import pack_u64
 from ordercast.core.session_token import merge
@@ -68,6 +69,8 @@ PATIENCE_S = 3.0
 PATIENCE_S_MAX = 6.0
 BACKOFF_S = 0.05
 BACKOFF_S_MAX = 2.0
+#: By how much of itself a wait that a gateway asked for is lengthened at most.
+SPREAD = 0.25
 
 
 def backoff_s(failures: int, chance: float) -> float:
@@ -116,6 +119,10 @@ class Session(Generic[H]):
         self.sent: dict[int, Item[H]] = {}
         self.bytes = 0
         self._streams = self._tickets = self._openings = self._failures = 0
+        #: The gateway of the stream in use, and whether something that it refused was given up: it would wait for
+        #: that to come again, before what shares a group with it.
+        self._dialed_gateway = 0
+        self._has_given_up = False
         self._dialed_at = self._heard_at = 0.0
         self._patience_s = PATIENCE_S
         self._deadline_next = inf
@@ -141,12 +148,13 @@ class Session(Generic[H]):
         message: Message,
         groups: Groups,
         *,
+        size: int,
         handle: H,
         deadline: float,
         unordered: bool = False,
         after: bytes = b"",
     ) -> None:
-        """Take a message. Its outcome comes with `take_settled`, together with the handle."""
+        """Take a message of that many bytes. Its outcome comes with `take_settled`, together with the handle."""
         if self.fenced is not None:
             raise self.fenced.copy()
         if self.unseen is not None:
@@ -155,11 +163,12 @@ class Session(Generic[H]):
             self._check_after(after)
         lane = self._lane(groups)
         self._tickets += 1
-        item = Item(self._tickets, lane, message, message.ByteSize(), unordered, after, deadline, handle)
+        item = Item(self._tickets, lane, message, size, unordered, after, deadline, handle)
         lane.pending += 1
         self.bytes += item.size
         self.queue.append(item)
-        self._deadline_next = min(self._deadline_next, deadline)
+        if deadline < self._deadline_next:
+            self._deadline_next = deadline
         if not lane.is_open:
             self._open(lane)
 
@@ -211,6 +220,8 @@ class Session(Generic[H]):
         assert self.stream == 0
         self._streams += 1
         self.stream = self._streams
+        self._dialed_gateway = self.gateway
+        self._has_given_up = False
         self.retry_at = None
         self._dialed_at = self._heard_at = now
         return self.stream
@@ -226,8 +237,12 @@ class Session(Generic[H]):
         if not trouble.is_retryable:
             self._give_up([(item, trouble) for item in self.queue if not item.doubts])
 
-    def _wait(self, now: float, chance: float, at_least: float | None = None) -> None:
-        delay = max(backoff_s(self._failures, chance), min(at_least or 0.0, BACKOFF_S_MAX))
+    def _wait(self, now: float, chance: float, told: float | None) -> None:
+        """A gateway knows better than we how long. Not all of its clients come back in the same moment."""
+        if told is None:
+            delay = backoff_s(self._failures, chance)
+        else:
+            delay = max(min(told, BACKOFF_S_MAX) * (1 + SPREAD * chance), backoff_s(0, chance))
         self._failures += 1
         self.retry_at = now + delay
 
@@ -237,6 +252,21 @@ class Session(Generic[H]):
         self.is_ready = False
         items, self.sent = self.sent, {}
         self._queue_again(items.values())
+
+    def _go_on_here(self) -> bool:
+        """Repeat what was refused on the same stream, if nothing else is needed and all of it is known.
+
+        What was written behind a refusal is refused as well. Were one of those still without its answer, it would
+        have to be repeated later, behind others that it came before.
+        """
+        refused = [item for item in self.sent.values() if not item.stream]
+        first = min((item.ticket for item in refused), default=inf)
+        is_certain = all(item.ticket < first for item in self.sent.values() if item.stream)
+        if self.gateway != self._dialed_gateway or self._has_given_up or not is_certain:
+            return False
+        self.retry_at = None
+        self._unsend(refused)
+        return True
 
     def _queue_again(self, items: Iterable[Item[H]]) -> None:
         """In the order of the publish calls."""
@@ -397,7 +427,7 @@ class Session(Generic[H]):
             item.stream = 0
         if not items:
             return
-        error = of_status(reply.status, reply.detail)
+        error = _refusal(reply)
         if reply.status in (PUBLISH_STATUS_INVALID_ARGUMENT, PUBLISH_STATUS_NOT_FOUND):
             self._on_wrong(lane, items, error)
         elif reply.status == PUBLISH_STATUS_FENCED:
@@ -419,13 +449,14 @@ class Session(Generic[H]):
         queued = {item.ticket for item in items if item.ticket not in self.sent}
         if queued:
             self.queue = deque(item for item in self.queue if item.ticket not in queued)
+        if not items:
+            return
+        offsets = tuple((o.group, o.first_offset) for o in reply.offsets) if reply.order_key else ()
+        placed = Placed(lane.prefix, reply.order_key, reply.first_sequence, offsets, reply.duplicate)
+        lane.last_receipt = max(lane.last_receipt, items[-1].sequence)
         for item in items:
-            index = item.sequence - reply.first_sequence
-            lane.last_receipt = max(lane.last_receipt, item.sequence)
-            offsets = {o.group: o.first_offset + index for o in reply.offsets} if reply.order_key else {}
-            message_id = f"{lane.prefix}-{item.sequence}"
             self._remove(item)
-            self._settle(item, Receipt(message_id, reply.order_key, offsets, reply.duplicate))
+            self._settle(item, Receipt(placed, item.sequence))
 
     def _on_busy(self, reply: PublishReply, error: OrdercastError, now: float, chance: float) -> None:
         """Nothing was stored. What is accepted is still answered on this stream until it is time to repeat."""
@@ -433,7 +464,7 @@ class Session(Generic[H]):
             self.trouble = error
             if reply.status != PUBLISH_STATUS_RESOURCE_EXHAUSTED:
                 self.gateway += 1  # another one may reach the group
-            self._wait(now, chance)
+            self._wait(now, chance, error.retry_after)
 
     def _on_wrong(self, lane: Lane[H], items: list[Item[H]], error: OrdercastError) -> None:
         first = items[0].sequence
@@ -497,12 +528,13 @@ class Session(Generic[H]):
             self._patience_s = PATIENCE_S
             self._go_on(lane, reply.epoch, reply.last_sequence)
             return
-        error = of_status(reply.status, reply.detail)
+        error = _refusal(reply)
         if reply.status in (PUBLISH_STATUS_INVALID_ARGUMENT, PUBLISH_STATUS_NOT_FOUND):
             self._on_cannot_open(lane, error)
         elif reply.status == PUBLISH_STATUS_FENCED:
             self._fence()
         else:
+            lane.open_stream = 0
             self._on_busy(reply, error, now, chance)
 
     def _go_on(self, lane: Lane[H], epoch: int, last_sequence: int) -> None:
@@ -556,7 +588,7 @@ class Session(Generic[H]):
         if not self.stream:
             return
         if self.retry_at is not None:
-            if now >= self.retry_at:
+            if now >= self.retry_at and not self._go_on_here():
                 self._drop()
         elif not self.is_ready:
             if now >= self._dialed_at + CONNECT_S:
@@ -590,6 +622,7 @@ class Session(Generic[H]):
         holes: dict[Groups, int] = {}
         for item, error in outcomes:
             if item.sequence:
+                self._has_given_up = True
                 groups = item.lane.groups
                 holes[groups] = min(item.sequence, holes.get(groups, item.sequence))
             self._remove(item)
@@ -632,6 +665,11 @@ class Session(Generic[H]):
             item.lane.items.pop(item.sequence, None)
         item.lane.pending -= 1
         self.bytes -= item.size
+
+
+def _refusal(reply: PublishReply) -> OrdercastError:
+    told = reply.retry_after_ms / 1000 if reply.retry_after_ms else None
+    return of_status(reply.status, reply.detail, retry_after=told)
 
 
 def _unknown(why: str) -> OutcomeUnknown:

@@ -186,7 +186,7 @@ class SyncConnection(SyncAdmin):
                 if self._is_closed or not self._threads:
                     raise FailedPrecondition("the connection is not open: use `with`")
                 self._session.publish(
-                    message, groups, handle=soon, deadline=deadline, unordered=unordered, after=after
+                    message, groups, size=size, handle=soon, deadline=deadline, unordered=unordered, after=after
                 )
                 self._after_change()
         finally:

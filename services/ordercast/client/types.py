@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ordercast.client.errors import InvalidArgument
 from ordercast.core.errors import RemoteProtocolError
@@ -24,17 +25,52 @@ PRODUCER_NAME_BYTES_MAX = 128
 ANONYMOUS = b"\xff"
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """The message is durable at a majority of every destination group, and its place in the order is fixed."""
+class Placed(NamedTuple):
+    """What the receipts of messages that were delivered together have in common."""
 
-    message_id: str
-    #: Compares bytewise with those of other messages in the domain. Messages sent together share one.
+    id_prefix: str
     order_key: bytes
-    #: By group. Empty for a repetition so late that its place is no longer known.
-    offsets: dict[str, int]
-    #: The message was there already: this is the receipt of the first time.
+    first_sequence: int
+    #: (group, offset of the first)
+    first_offsets: tuple[tuple[str, int], ...]
     duplicate: bool
+
+
+class Receipt:
+    """The message is durable at a majority of every destination group, and its place in the order is fixed.
+
+    There is one for each message, so each holds little, and says the rest when it is asked.
+    """
+
+    __slots__ = ("_placed", "_sequence")
+
+    def __init__(self, placed: Placed, sequence: int) -> None:
+        self._placed = placed
+        self._sequence = sequence
+
+    @property
+    def message_id(self) -> str:
+        return f"{self._placed.id_prefix}-{self._sequence}"
+
+    @property
+    def order_key(self) -> bytes:
+        """Compares bytewise with those of other messages in the domain. Messages sent together share one."""
+        return self._placed.order_key
+
+    @property
+    def offsets(self) -> dict[str, int]:
+        """By group. Empty for a repetition so late that its place is no longer known."""
+        index = self._sequence - self._placed.first_sequence
+        return {group: first + index for group, first in self._placed.first_offsets}
+
+    @property
+    def duplicate(self) -> bool:
+        """The message was there already: this is the receipt of the first time."""
+        return self._placed.duplicate
+
+    def __repr__(self) -> str:
+        again = ", duplicate" if self.duplicate else ""
+        return f"<Receipt {self.message_id} at {self.offsets}{again}>"
 
 
 @dataclass(slots=True)
@@ -111,6 +147,15 @@ def producer_text(producer: bytes) -> str:
 def checked_groups(to: str | Iterable[str]) -> Groups:
     """A single group may be given as its name."""
     groups = (to,) if isinstance(to, str) else tuple(to)
+    try:
+        return _checked_groups(groups)
+    except TypeError:  # What cannot be hashed is no name either.
+        raise InvalidArgument(f"groups are named by texts, not by {groups!r}") from None
+
+
+@lru_cache(maxsize=1024)
+def _checked_groups(groups: Groups) -> Groups:
+    """Programs publish to the same sets again and again."""
     if not groups:
         raise InvalidArgument("a message needs at least one destination group")
     if len(groups) > GROUPS_MAX:
@@ -128,7 +173,9 @@ def checked_message(
 ) -> Message:
     if not isinstance(payload, bytes | bytearray | memoryview):
         raise InvalidArgument(f"a payload is bytes, not {type(payload).__name__}")
-    message = Message(payload=bytes(payload), key=_as_bytes(key, "a key"))
+    message = Message(payload=bytes(payload))
+    if key:
+        message.key = _as_bytes(key, "a key")
     for name, value in (headers or {}).items():
         if not isinstance(name, str):
             raise InvalidArgument(f"a header is named by a text, not by {name!r}")

@@ -12,6 +12,8 @@ from functools import cached_property
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import group_name
 from ordercast.core.quorums import majority
+from ordercast.gateway.machine import Gateway
+from ordercast.gateway.pressure import RETRY_S_MAX, RETRY_S_MIN, RETRY_S_UNKNOWN
 from ordercast.gateway.tokens import Tokens
 from ordercast.runtime.node import Node
 from ordercast.v1.gateway_pb2 import (
@@ -35,9 +37,10 @@ COMES_AGAIN = (PUBLISH_STATUS_UNAVAILABLE, PUBLISH_STATUS_RESOURCE_EXHAUSTED)
 
 
 class Wrong(Exception):  # noqa: N818 (it names what happened, not a kind of error)
-    def __init__(self, status: PublishStatus, detail: str) -> None:
+    def __init__(self, status: PublishStatus, detail: str, retry_after_s: float = 0.0) -> None:
         super().__init__(detail)
         self.status = status
+        self.retry_after_s = retry_after_s
 
 
 Place = tuple[bytes, tuple[str, ...], int, int]
@@ -69,6 +72,8 @@ class Turns:
     def refused(self, place: Place, status: PublishStatus) -> None:
         if status in COMES_AGAIN:
             self._first.setdefault(place[0], place)
+        elif status != PUBLISH_STATUS_SEQUENCE_GAP and self._first.get(place[0]) == place:
+            del self._first[place[0]]  # it is wrong, and nobody sends it again
 
     def admitted(self, place: Place) -> None:
         """It came again; or its set was opened, after which what was refused comes with another number."""
@@ -80,6 +85,8 @@ class Turns:
 class Intake:
     def __init__(self, node: Node) -> None:
         self.node = node
+        #: By domain: what comes in is handed to them.
+        self.machines: dict[str, Gateway] = {}
         self.is_draining = False
 
     @cached_property
@@ -90,7 +97,8 @@ class Intake:
     def admit(self, request: PublishRequest, identity: str | None) -> str:
         """Rewrites the request for the machine and returns the domain; raises Wrong."""
         if self.is_draining:
-            raise Wrong(PUBLISH_STATUS_UNAVAILABLE, "this gateway is about to stop: use another one")
+            detail = "this gateway is about to stop: use another one"
+            raise Wrong(PUBLISH_STATUS_UNAVAILABLE, detail, RETRY_S_MIN)
         groups = self._groups(request.groups)
         domain = groups[0].domain
         if len(request.producer) > PRODUCER_BYTES_MAX:
@@ -104,6 +112,11 @@ class Intake:
         if identity is not None and request.producer:
             request.producer = owner_of(identity) + request.producer
         return domain
+
+    def credits(self) -> int:
+        """What a producer may send that has nothing here."""
+        of_machines = [machine.credits() for machine in self.machines.values()]
+        return min(of_machines, default=self.node.settings.limits.producer_messages_max)
 
     def _groups(self, names: Sequence[str]) -> list[Group]:
         if not names:
@@ -133,9 +146,11 @@ class Intake:
         nodes = [self.node.directory.nodes.get(name) for name in group.replicas]
         needed = majority(len(nodes))
         if sum(1 for node in nodes if node is not None and not node.suspected) < needed:
-            raise Wrong(PUBLISH_STATUS_UNAVAILABLE, f"group {group.name!r} has no quorum")
+            detail = f"group {group.name!r} has no quorum"
+            raise Wrong(PUBLISH_STATUS_UNAVAILABLE, detail, RETRY_S_UNKNOWN)
         if sum(1 for node in nodes if node is not None and not node.read_only) < needed:
-            raise Wrong(PUBLISH_STATUS_RESOURCE_EXHAUSTED, f"the disks under group {group.name!r} are full")
+            detail = f"the disks under group {group.name!r} are full"
+            raise Wrong(PUBLISH_STATUS_RESOURCE_EXHAUSTED, detail, RETRY_S_MAX)
 
     def refusal(self, request: PublishRequest, wrong: Wrong) -> PublishReply:
         return PublishReply(
@@ -146,7 +161,8 @@ class Intake:
             status=wrong.status,
             detail=str(wrong),
             open_token=request.open_token,
-            credits=self.node.settings.limits.producer_messages_max,
+            credits=self.credits(),
+            retry_after_ms=round(wrong.retry_after_s * 1000),
         )
 
     def to_client(self, reply: PublishReply, identity: str | None) -> PublishReply:

@@ -5,7 +5,8 @@ in an envelope never changes, whoever dies meanwhile: a resend is the same envel
 A gateway keeps nothing on disk. If it dies, clients repeat elsewhere, and delivery tells what is a duplicate.
 """
 
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from ordercast.core.errors import InvariantBroken, RemoteProtocolError
@@ -26,6 +27,7 @@ from ordercast.core.machine import (
 )
 from ordercast.core.quorums import has_majority, majority
 from ordercast.core.view import UnknownGroup, View
+from ordercast.gateway.pressure import RETRY_S_UNKNOWN, Pressure
 from ordercast.gateway.producer import Groups, Producer, Waiting
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.v1.common_pb2 import (
@@ -52,6 +54,7 @@ from ordercast.v1.gateway_pb2 import (
 from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDecided, EnvelopeDelivered, EnvelopeDurable
 
 TICK = "gateway"
+FORGOTTEN_AT_ONCE = 4
 
 
 @dataclass(slots=True)
@@ -82,12 +85,17 @@ class Gateway:
         self.counter = 0
         self.view: View | None = None
         #: Least recently heard of first; and those that have something waiting.
-        self.producers: dict[bytes, Producer] = {}
+        self.producers: OrderedDict[bytes, Producer] = OrderedDict()
         self.waiting: dict[bytes, Producer] = {}
         self.waiting_bytes = 0
+        self.pressure = Pressure(self.settings)
         #: By rising counter.
         self.open: dict[bytes, Open] = {}
         self.open_by_group: dict[str, int] = {}
+        #: Envelopes to each group since one told it what is finished.
+        self.untold: dict[str, int] = {}
+        #: Envelopes without an answer, by destination set.
+        self.unanswered: dict[Groups, int] = {}
         #: Groups that are being deleted: nothing new for them.
         self.closed: dict[str, None] = {}
         #: Incarnations of the processes we are connected to, and when each was last heard of.
@@ -96,8 +104,9 @@ class Gateway:
         #: Until when each silent process is believed to be down.
         self.suspected: dict[str, float] = {}
         self._is_ticking = False
-        #: Something came, was decided or finished since envelopes were last filled.
+        #: Something was decided or finished since envelopes were last filled; or a request came that may leave.
         self._may_fill = False
+        self._came: Producer | None = None
         self.out: list[Effect] = []
         self.now = 0.0
         self._on_message: dict[type, Callable[[Receive], None]] = {
@@ -109,6 +118,7 @@ class Gateway:
 
     def step(self, event: Event) -> list[Effect]:
         self.now, self.out = event.now, []
+        self.pressure.measure(event.now)
         match event:
             case Receive():
                 self._on_message[type(event.message)](event)
@@ -121,6 +131,7 @@ class Gateway:
             case Ended():
                 if self.connected.get(event.process, 0) <= event.incarnation:
                     self.connected.pop(event.process, None)
+                    self._on_new_stream(event.process)
             case ViewChanged():
                 self._on_view(View(event.view))
             case GroupsClosed():
@@ -132,8 +143,10 @@ class Gateway:
             case _:
                 pass
         if self._may_fill:
-            self._may_fill = False
-            self._fill_envelopes()
+            self._fill_envelopes(self.waiting.values())
+        elif self._came is not None:
+            self._fill_envelopes([self._came])
+        self._may_fill, self._came = False, None
         if (self.open or self.waiting) and not self._is_ticking:
             self._is_ticking = True
             self.out.append(SetTimer(TICK, self.settings.tick_s))
@@ -161,6 +174,7 @@ class Gateway:
             if any(name in opened.groups for opened in self.open.values()):
                 raise InvariantBroken(f"group {name!r} was removed, but an envelope to it is not finished")
             self.open_by_group.pop(name, None)
+            self.untold.pop(name, None)
             self.closed.pop(name, None)
         self.view = view
         self._refuse_waiting(gone)
@@ -169,7 +183,11 @@ class Gateway:
         """What is in an envelope cannot be withdrawn; what is not yet will never be."""
         self._may_fill = True
         for producer in self.producers.values():
-            for item in producer.give_up(groups):
+            given_up = producer.give_up(groups)
+            if given_up and not producer.outstanding:
+                self.pressure.producers -= 1
+            for item in given_up:
+                self.pressure.gave(item.taken, self.now)
                 self.waiting_bytes -= item.size
                 refused = PublishRequest(
                     producer=item.producer,
@@ -193,7 +211,8 @@ class Gateway:
         request: PublishRequest = event.message
         assert self.view is not None
         groups = tuple(sorted(request.groups))
-        wrong = self._what_is_wrong(request, groups)
+        size = request.ByteSize()
+        wrong = self._what_is_wrong(request, groups, size)
         if wrong:
             self._refuse(event.source, request, PUBLISH_STATUS_INVALID_ARGUMENT, wrong)
             return
@@ -207,11 +226,11 @@ class Gateway:
             request.epoch,
             groups,
             request.first_sequence,
-            list(request.messages),
+            request.messages,
             request.unordered,
             request.open_token,
             request.trace,
-            request.ByteSize(),
+            size,
         )
         repeated = producer.requests.get(item.key)
         if repeated is not None:
@@ -229,12 +248,17 @@ class Gateway:
             return
         if request.session:
             producer.clock = max(producer.clock, unpack_u64(request.session))
+        if not producer.outstanding:
+            self.pressure.producers += 1
         producer.accept(item)
+        item.taken = self.pressure.took(item.cost, self.now)
         self.waiting_bytes += item.size
         self.waiting[producer.id] = producer
-        self._may_fill = True
+        # Others could not leave before it came, and to look at all that waits with each request would take long.
+        if self._has_room(groups) and groups not in producer.busy_sets():
+            self._came = producer
 
-    def _what_is_wrong(self, request: PublishRequest, groups: Groups) -> str:
+    def _what_is_wrong(self, request: PublishRequest, groups: Groups, size: int) -> str:
         """A clear error for every bad input, before anything is stored."""
         settings = self.settings
         if not groups:
@@ -253,9 +277,11 @@ class Gateway:
             return "sequences start at 1"
         if len(request.messages) > settings.envelope_messages_max:
             return f"{len(request.messages)} messages in one request; at most {settings.envelope_messages_max}"
-        if any(len(message.payload) > settings.payload_bytes_max for message in request.messages):
-            return f"a payload has more than {settings.payload_bytes_max} bytes"
-        if request.ByteSize() > settings.envelope_bytes_max + 1024:
+        # In most requests all payloads together are not too long, so there is no need to look at each.
+        bytes_max = settings.payload_bytes_max
+        if size > bytes_max and any(len(message.payload) > bytes_max for message in request.messages):
+            return f"a payload has more than {bytes_max} bytes"
+        if size > settings.envelope_bytes_max + 1024:
             return f"a request has more than {settings.envelope_bytes_max} bytes"
         if request.session and (len(request.session) != 8 or unpack_u64(request.session) > CLOCK_MAX):
             return "not a session token"
@@ -271,6 +297,9 @@ class Gateway:
             return PUBLISH_STATUS_SEQUENCE_GAP, "an earlier request was refused: repeat that first"
         if producer.outstanding + item.cost > self.settings.producer_messages_max:
             return PUBLISH_STATUS_RESOURCE_EXHAUSTED, "out of credits"
+        if not self.pressure.admits(producer.outstanding, item.cost):
+            self.pressure.refused(item.cost, self.now)
+            return PUBLISH_STATUS_RESOURCE_EXHAUSTED, "more than this gateway can order soon"
         if self.waiting_bytes and self.waiting_bytes + item.size > self.settings.waiting_bytes_max:
             return PUBLISH_STATUS_RESOURCE_EXHAUSTED, "too much waits at this gateway"
         lacking = [group for group in item.groups if self._lacks_quorum(group)]
@@ -289,6 +318,11 @@ class Gateway:
         return self.now < self.suspected.get(process, -1.0)
 
     def _refuse(self, client: str, request: PublishRequest, status: PublishStatus, detail: str) -> None:
+        retry_after_s = 0.0
+        if status == PUBLISH_STATUS_RESOURCE_EXHAUSTED:
+            retry_after_s = self.pressure.retry_after_s()
+        elif status == PUBLISH_STATUS_UNAVAILABLE:
+            retry_after_s = max(self.pressure.retry_after_s(), RETRY_S_UNKNOWN)
         reply = PublishReply(
             producer=request.producer,
             groups=request.groups,
@@ -296,10 +330,16 @@ class Gateway:
             count=len(request.messages),
             status=status,
             detail=detail,
-            credits=self.settings.producer_messages_max,
+            credits=self.credits(request.producer),
             open_token=request.open_token,
+            retry_after_ms=round(retry_after_s * 1000),
         )
         self.out.append(Send((client,), reply))
+
+    def credits(self, id_: bytes = b"") -> int:
+        """What a producer may have here without an answer; one that has nothing here, unless it is named."""
+        producer = self.producers.get(id_)
+        return self.pressure.credits(0 if producer is None else producer.outstanding)
 
     def _producer(self, id_: bytes, client: str) -> Producer:
         producer = self.producers.pop(id_, None) or Producer(id_, client)
@@ -308,26 +348,37 @@ class Gateway:
             producer.refused.clear()
         producer.client = client
         self.producers[id_] = producer
-        if len(self.producers) > self.settings.producers_idle_max:
-            idle = (other for other in self.producers.values() if other.is_idle and other is not producer)
-            oldest = next(idle, None)
-            if oldest is not None:
-                del self.producers[oldest.id]
+        self._forget_producers(producer)
         return producer
+
+    def _forget_producers(self, present: Producer) -> None:
+        """Looks at a few each time; those that have to stay move to the end, so that all have their turn."""
+        for _ in range(FORGOTTEN_AT_ONCE):
+            count = len(self.producers)
+            if count <= self.settings.producers_idle_max:
+                return
+            id_, oldest = self.producers.popitem(last=False)
+            # What it sent behind a refusal has come long ago, if so many others came since.
+            is_late = count > self.settings.producers_refused_max and not oldest.requests and not oldest.undecided
+            if oldest is present or not (oldest.is_idle or is_late):
+                self.producers[id_] = oldest
 
     # ---------------------------------------------------------------------------------------- envelopes
 
-    def _fill_envelopes(self) -> None:
-        """[E6] By destination set, from all producers; what arrives meanwhile fills the next envelope."""
+    def _fill_envelopes(self, producers: Collection[Producer]) -> None:
+        """[E6] By destination set, from all these producers; what arrives meanwhile fills the next envelope."""
         while self.waiting and len(self.open) < self.settings.envelopes_open_max:
             filled: dict[Groups, list[Waiting]] = {}
-            for producer in self.waiting.values():
+            for producer in producers:
                 for item in producer.ready():
                     filled.setdefault(item.groups, []).append(item)
             sent = False
             for groups, items in filled.items():
-                if self._has_room(groups):
-                    sent = self._submit(groups, self._as_fit(items)) or sent
+                if not self._has_room(groups):
+                    continue
+                fit, is_full = self._as_fit(items)
+                if is_full or not self._shall_wait(groups):
+                    sent = self._submit(groups, fit) or sent
             if not sent:
                 return
 
@@ -338,18 +389,25 @@ class Gateway:
         share = max(1, self.settings.envelopes_open_max // 4)
         return all(self.open_by_group.get(group, 0) < share for group in groups)
 
-    def _as_fit(self, items: list[Waiting]) -> list[Waiting]:
-        """From the front, so that no producer's message overtakes; what does not fit comes next."""
+    def _shall_wait(self, groups: Groups) -> bool:
+        """An envelope is as much work as hundreds of messages: when there is too much, better fewer and full ones.
+
+        So one that is not full then waits until nothing is under way to the same set.
+        """
+        return groups in self.unanswered and self.pressure.is_high(self.now)
+
+    def _as_fit(self, items: list[Waiting]) -> tuple[list[Waiting], bool]:
+        """From the front, so that no producer's message overtakes, and whether that is as much as there can be."""
+        messages_max, bytes_max = self.settings.envelope_messages_max, self.settings.envelope_bytes_max
         fit: list[Waiting] = []
         count = size = 0
         for item in items:
             count += len(item.messages)
             size += item.size
-            limit = count > self.settings.envelope_messages_max or size > self.settings.envelope_bytes_max
-            if fit and limit:
-                break
+            if fit and (count > messages_max or size > bytes_max):
+                return fit, True
             fit.append(item)
-        return fit
+        return fit, count >= messages_max or size >= bytes_max
 
     def _submit(self, groups: Groups, items: list[Waiting]) -> bool:
         assert self.view is not None
@@ -363,19 +421,22 @@ class Gateway:
             producer = self.producers[item.producer]
             producer.waiting.remove(item)
             self.waiting_bytes -= item.size
-            if not producer.waiting:
-                del self.waiting[producer.id]
+            # Those that have not had a turn come first, next time.
+            self.waiting.pop(producer.id, None)
+            if producer.waiting:
+                self.waiting[producer.id] = producer
             ordered = not item.unordered or producer.undecided.get(id_, (groups, False))[1]
             producer.undecided[id_] = (groups, ordered)
             clock = max(clock, producer.clock)
         ranges, requests = self._ranges(items)
+        done, open_ = self._finished_to_tell(groups)
         header = Header(
             id=id_,
             destinations=self.view.destinations(groups),
             coordinator=coordinator,
             session=pack_u64(clock) if clock else b"",
-            done=self.counter - 1,
-            open=[counter_of(opened) for opened in self.open],
+            done=done,
+            open=open_,
             ranges=ranges,
             gateway=self.process,
             trace=next((item.trace for item in items if item.trace), b""),
@@ -384,12 +445,23 @@ class Gateway:
         envelope = Envelope(header=header, body=body)
         delay = self.settings.resend_s
         self.open[id_] = Open(envelope, groups, requests, self.now + delay, delay, self.now)
+        self.unanswered[groups] = self.unanswered.get(groups, 0) + 1
         for group in groups:
             self.open_by_group[group] = self.open_by_group.get(group, 0) + 1
         self.out.append(Send(self.view.replicas_of(groups), Disseminate(envelope=envelope)))
         if self.observe:
             self.out.append(Observe("submit", id_, ",".join(groups)))
         return True
+
+    def _finished_to_tell(self, groups: Groups) -> tuple[int, list[int]]:
+        """[E8] Nothing, mostly. Each group is told in its turn: who never hears it would never forget."""
+        for group in groups:
+            self.untold[group] = self.untold.get(group, 0) + 1
+        if max(self.untold[group] for group in groups) < self.settings.finished_every:
+            return 0, []
+        for group in groups:
+            self.untold[group] = 0
+        return self.counter - 1, [counter_of(opened) for opened in self.open]
 
     def _ranges(self, items: list[Waiting]) -> tuple[list[ProducerRange], list[list[Waiting]]]:
         """Requests that follow on each other become one range."""
@@ -486,7 +558,11 @@ class Gateway:
 
     def _answer(self, opened: Open) -> None:
         """One replica of each destination group has delivered; payload and decision are durable already."""
-        opened.answered = True
+        opened.answered = self._may_fill = True
+        self.unanswered[opened.groups] -= 1
+        if not self.unanswered[opened.groups]:
+            del self.unanswered[opened.groups]
+        self.pressure.delivered(self.now - opened.sent)
         for index, range_ in enumerate(opened.envelope.header.ranges):
             producer = self.producers[range_.producer]
             # Who repeated a part of the range from elsewhere hears of all of it.
@@ -494,6 +570,9 @@ class Gateway:
             for item in opened.requests[index]:
                 producer.outstanding -= item.cost
                 del producer.requests[item.key]
+                self.pressure.gave(item.taken, self.now)
+            if not producer.outstanding:
+                self.pressure.producers -= 1
             first = opened.delivered[opened.groups[0]].outcomes[index]
             reply = PublishReply(
                 producer=range_.producer,
@@ -503,7 +582,7 @@ class Gateway:
                 epoch=first.epoch,
                 last_sequence=first.last_sequence,
                 session=pack_u64(producer.clock),
-                credits=self.settings.producer_messages_max,
+                credits=self.credits(range_.producer),
                 open_token=range_.open_token,
             )
             if first.refusal != REFUSAL_UNSPECIFIED:

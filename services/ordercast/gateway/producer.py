@@ -5,9 +5,10 @@ channels, A3's clock at 100: {A1, A3} decide m1 at 100, {A1, A2} decide m2 at 6.
 the producer's earlier ones that share a group with it are decided, and carries their highest sn.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ordercast.gateway.pressure import Taken
 from ordercast.v1.common_pb2 import Message
 
 Groups = tuple[str, ...]
@@ -30,11 +31,13 @@ class Waiting:
     epoch: int
     groups: Groups
     first_sequence: int
-    messages: list[Message]
+    messages: Sequence[Message]
     unordered: bool
     open_token: bytes
     trace: bytes
     size: int
+    #: What it counts in the pressure on the gateway, once it is accepted.
+    taken: Taken = field(default_factory=Taken)
 
     @property
     def key(self) -> RequestKey:

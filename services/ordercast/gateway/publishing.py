@@ -3,13 +3,15 @@
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import grpc
 
+from ordercast.core.machine import Ended
 from ordercast.gateway.freshness import Freshness
 from ordercast.gateway.intake import Intake, Turns, Wrong, owner_of, place_of
+from ordercast.gateway.pressure import RETRY_S_MIN
 from ordercast.runtime.node import Node
 from ordercast.runtime.status import Refused
 from ordercast.runtime.tls import client_identity
@@ -29,9 +31,15 @@ from ordercast.v1.gateway_pb2 import (
     PublishStreamResponse,
 )
 
+#: Of the machine, in its process.
+ROLE = "gateway"
 #: A client that does not read its replies is not read from either.
 REPLIES_MAX = 8192
-RETRY_AFTER_S = 0.2
+#: Nor is one that is refused and goes on writing, for a while: with many such, longer, so that a gateway looks at
+#: one of them in so many seconds.
+PAUSE_S = 0.05
+#: Requests of one client that the machine has not judged.
+UNJUDGED_MAX = 64
 LOOK_S = 0.02
 
 CODE_OF: dict[int, grpc.StatusCode] = {
@@ -42,7 +50,6 @@ CODE_OF: dict[int, grpc.StatusCode] = {
     PUBLISH_STATUS_SEQUENCE_GAP: grpc.StatusCode.FAILED_PRECONDITION,
     PUBLISH_STATUS_FENCED: grpc.StatusCode.FAILED_PRECONDITION,
 }
-WAITING_HELPS = (PUBLISH_STATUS_RESOURCE_EXHAUSTED, PUBLISH_STATUS_UNAVAILABLE)
 
 
 class Replies:
@@ -56,6 +63,9 @@ class Replies:
         #: Messages that the machine has and has not answered, and whether answers are on their way to the client.
         self.unanswered = 0
         self.is_writing = False
+        #: How many requests were refused, and when the last of them is worth repeating.
+        self.refused = 0
+        self.retry_after_s = 0.0
         self.news = asyncio.Event()
         self.room = asyncio.Event()
         self.room.set()
@@ -66,6 +76,9 @@ class Replies:
         self.add(self.intake.to_client(reply, self.identity))
 
     def add(self, reply: PublishReply) -> None:
+        if reply.status != PUBLISH_STATUS_OK:
+            self.refused += 1
+            self.retry_after_s = max(reply.retry_after_ms / 1000, RETRY_S_MIN)
         self.waiting.append(reply)
         self.is_writing = True
         self.news.set()
@@ -87,6 +100,8 @@ class Publishing:
         self.freshness = freshness
         #: Streams and single calls together.
         self.clients = 0
+        #: Streams that are not read from for a while.
+        self._pausing = 0
         self._numbers = itertools.count(1)
 
     @contextlib.contextmanager
@@ -110,6 +125,10 @@ class Publishing:
         finally:
             self.clients -= 1
             del self.node.host.endpoints[client]
+            if replies.refused:
+                # Machines remember what they refused, so that nothing of this client overtakes it.
+                for domain in self.intake.machines:
+                    self.node.host.tell(domain, ROLE, Ended(*self.node.host.clock.read(), client, 0))
 
     def _submit(self, client: str, replies: Replies, request: PublishRequest) -> None:
         place = place_of(request)
@@ -126,7 +145,7 @@ class Publishing:
 
     async def stream(self, context: Any) -> None:
         with self._connected(context) as (client, replies):
-            credits_ = self.node.settings.limits.producer_messages_max
+            credits_ = self.intake.credits()
             await context.write(PublishStreamResponse(credits=credits_, owner=owner_of(replies.identity)))
             tasks = [
                 asyncio.create_task(work)
@@ -150,10 +169,27 @@ class Publishing:
                 while replies.unanswered > 0 or replies.is_writing:
                     await asyncio.sleep(LOOK_S)
                 return
-            for request in frame.requests:
-                await replies.room.wait()
-                await self.freshness.settle(request.groups)
-                self._submit(client, replies, request)
+            for first in range(0, len(frame.requests), UNJUDGED_MAX):
+                await self._take(client, replies, frame.requests[first : first + UNJUDGED_MAX])
+
+    async def _take(self, client: str, replies: Replies, requests: Sequence[PublishRequest]) -> None:
+        """A client that writes on after a refusal costs time, for all of that is refused as well.
+
+        So nothing more is read for a while, and it is the transport that holds the client back.
+        """
+        refused_before = replies.refused
+        for request in requests:
+            await replies.room.wait()
+            await self.freshness.settle(request.groups)
+            self._submit(client, replies, request)
+        await self.node.host.caught_up()
+        if (replies.refused - refused_before) * 2 > len(requests):
+            self._pausing += 1
+            try:
+                # No longer than it was told to wait: who does so is read from at once.
+                await asyncio.sleep(min(PAUSE_S * self._pausing, replies.retry_after_s))
+            finally:
+                self._pausing -= 1
 
     async def _write(self, replies: Replies, context: Any) -> None:
         while True:
@@ -171,16 +207,16 @@ class Publishing:
             while wanted > 0:
                 for reply in await replies.take():
                     if reply.status != PUBLISH_STATUS_OK:
-                        raise refused(reply.status, reply.detail)
+                        raise refused(reply)
                     wanted -= max(reply.count, 1)
                     response.replies.append(reply)
         return response
 
 
-def refused(status: PublishStatus, detail: str) -> Refused:
+def refused(reply: PublishReply) -> Refused:
     return Refused(
-        CODE_OF[status],
-        detail or PublishStatus.Name(status),
-        PublishStatus.Name(status).removeprefix("PUBLISH_STATUS_"),
-        retry_after_s=RETRY_AFTER_S if status in WAITING_HELPS else None,
+        CODE_OF[reply.status],
+        reply.detail or PublishStatus.Name(reply.status),
+        PublishStatus.Name(reply.status).removeprefix("PUBLISH_STATUS_"),
+        retry_after_s=reply.retry_after_ms / 1000 if reply.retry_after_ms else None,
     )

@@ -9,7 +9,7 @@ from ordercast.gateway.cursors import Cursors
 from ordercast.gateway.freshness import Freshness
 from ordercast.gateway.intake import Intake
 from ordercast.gateway.machine import Gateway
-from ordercast.gateway.publishing import Publishing
+from ordercast.gateway.publishing import ROLE, Publishing
 from ordercast.gateway.reading import Reading
 from ordercast.gateway.server import GatewayServer
 from ordercast.gateway.settings import GatewaySettings
@@ -42,14 +42,14 @@ class GatewayProcess:
             envelope_bytes_max=limits.envelope_bytes_max,
             payload_bytes_max=limits.payload_bytes_max,
             waiting_bytes_max=limits.waiting_bytes_max,
+            backlog_s_max=limits.backlog_s_max,
             groups_max=limits.groups_max,
         )
-        self._machines: list[Gateway] = []
 
     def machines(self, domain: Domain) -> dict[str, Machine]:
         machine = Gateway(self.node.name, self.settings)
-        self._machines.append(machine)
-        return {"gateway": machine}
+        self.intake.machines[domain.name] = machine
+        return {ROLE: machine}
 
     def changed(self) -> None:
         pass
@@ -62,7 +62,8 @@ class GatewayProcess:
     async def drain(self) -> None:
         """Clients are sent elsewhere, and what they gave us is answered."""
         self.intake.is_draining = True
-        while any(size["waiting"] or size["unanswered"] for size in (m.buffers() for m in self._machines)):
+        machines = self.intake.machines
+        while any(size["waiting"] or size["unanswered"] for size in (m.buffers() for m in machines.values())):
             await asyncio.sleep(LOOK_S)
 
     async def stop(self) -> None:

@@ -16,10 +16,20 @@ class GatewaySettings:
     producer_messages_max: int = 256
     #: Requests of all producers that are in no envelope yet, together.
     waiting_bytes_max: int = 64 << 20
+    #: How much longer than it has to a message may take for what is here before it. For those that keep to a fair
+    #: share, twice that.
+    backlog_s_max: float = 0.25
+    #: So many messages without a receipt are taken in any case, and so many until it is known how fast it goes.
+    backlog_messages_min: int = 256
+    backlog_messages_first: int = 1024
     #: Producers that have nothing here and are still remembered; the least recently heard of goes first.
     producers_idle_max: int = 1024
+    #: The same for those of which something was refused that did not come again.
+    producers_refused_max: int = 16_384
     #: Envelopes that are not finished; what replicas keep per gateway is bounded by it.
     envelopes_open_max: int = 64
+    #: Of so many envelopes to a group, one says which are finished: hearing it is work, and more where more is open.
+    finished_every: int = 16
     envelope_messages_max: int = 1024
     envelope_bytes_max: int = 1 << 20
     payload_bytes_max: int = 1 << 20
