@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ordercast.protocols.scalatom.settings import Settings
 from ordercast.sim.mutants.schedules import ClockWithoutEntry, OffByOne, OnlyHolderDies, Ties
 from ordercast.sim.stage import Schedule, Stage, verdict
 
@@ -25,7 +26,15 @@ class OneMessage(Schedule):
         stage.run(0.05)
 
 
-@pytest.mark.parametrize("schedule", [OneMessage, OffByOne, Ties, ClockWithoutEntry, OnlyHolderDies])
+class NumberImplied(OneMessage):
+    """A message to two groups whose stamps imply its number: no acceptor hears of it."""
+
+    settings = Settings()
+
+
+@pytest.mark.parametrize(
+    "schedule", [OneMessage, NumberImplied, OffByOne, Ties, ClockWithoutEntry, OnlyHolderDies]
+)
 def test_the_conversation_is_as_written(schedule: type[Schedule]) -> None:
     violation, trace = verdict(schedule(), tracing=True)
     assert violation is None

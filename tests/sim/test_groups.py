@@ -2,6 +2,7 @@
 
 from ordercast.core.ids import incarnation_of
 from ordercast.core.machine import Ended
+from ordercast.protocols.scalatom.settings import Settings
 from ordercast.sim.checkers.ending import check_retired
 from ordercast.sim.mutants.catalogue import CATALOGUE
 from ordercast.sim.stage import ACCEPTORS, Stage
@@ -88,8 +89,8 @@ def test_a_replica_of_a_new_group_knows_what_is_retired() -> None:
     """n3 gets the view, and behind it an envelope of a gateway incarnation that is retired by then."""
 
     def play() -> tuple[Stage, list[bytes]]:
-        """What n3 holds of that incarnation in the end."""
-        story = Stage({"a": NODES})
+        """What n3 holds of that incarnation in the end, if acceptors, who have closed it, are asked."""
+        story = Stage({"a": NODES}, settings=Settings(stamps_wait_s=0.0))
         story.create("e", *NODES)
         story.tell(*everyone(story, "n3"))
         story.pause("n3", 1.0)

@@ -60,6 +60,20 @@ def test_an_acceptor_that_was_away_hears_what_is_finished() -> None:
     story.finish()
 
 
+def test_promises_do_not_pile_up_where_stamps_imply_every_number() -> None:
+    """n1 hears no decision of n3 and asks the acceptors each time, but nobody asks them for a vote."""
+    story = Stage({"a": ("n1", "n2", "n3")})
+    story.block("n3", "n1")
+    for _ in range(10):
+        story.publish("c1", "a")
+        story.run(1.0)
+    sent = story.cluster.traffic.by_kind
+    assert sent["prepare"] > 0
+    assert "accept" not in sent
+    assert all(story.cluster.machine(node, "acceptor").buffers()["instances"] <= 1 for node in ACCEPTORS)
+    story.finish()
+
+
 def test_one_stuck_envelope_does_not_keep_others_from_being_forgotten() -> None:
     story = Stage({"a": ("n1", "n2", "n3"), "z": ("n7", "n8", "n9")})
     for node in ("n7", "n8"):

@@ -20,8 +20,9 @@ GOSSIP_S = Settings().gossip_s
 class Host(Driven):
     """Process n1, which has a replica of a and one of b."""
 
-    def __init__(self, name: str = "n1", **settings: Any) -> None:
-        super().__init__(name, lambda: Scalatom(name, Settings(**settings)), VIEW)
+    def __init__(self, name: str = "n1", *, stamps_wait_s: float = 0.0, **settings: Any) -> None:
+        """By the paper's rule, consensus on every number, unless a wait is given."""
+        super().__init__(name, lambda: Scalatom(name, Settings(stamps_wait_s=stamps_wait_s, **settings)), VIEW)
 
     def take(self, envelope: Envelope, source: str = "g1", *, again: bool = False) -> list[Effect]:
         return self.receive(source, Disseminate(envelope=envelope, again=again))

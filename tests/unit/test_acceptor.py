@@ -204,11 +204,20 @@ def test_done_closes_what_is_below_it_but_not_what_is_open():
         host.restart()
 
 
+def test_a_promise_brings_word_of_what_is_finished_too():
+    """Or where nobody asks for votes, promises pile up."""
+    host = Host()
+    for counter in range(20):
+        host.prepare("n5", 1, envelope_id(GATEWAY, counter), done=counter)
+        assert host.machine.buffers()["instances"] == 1
+    assert len(host.disk) == 2, "the open instance and the counter"
+
+
 def test_closing_is_on_disk_before_anybody_hears_of_it():
-    effects = Host().accept("n5", 0, done=6)
-    assert kinds(effects) == ["Persist", "Closed"]
-    effects = Host().accept("n5", 0, done=4)
-    assert kinds(effects) == ["Persist", "Accepted"]
+    for effects in (Host().accept("n5", 0, done=6), Host().prepare("n5", 1, done=6)):
+        assert kinds(effects) == ["Persist", "Closed"]
+    assert kinds(Host().accept("n5", 0, done=4)) == ["Persist", "Accepted"]
+    assert kinds(Host().prepare("n5", 1, done=4)) == ["Persist", "Promise"]
 
 
 def test_a_closed_instance_is_never_reopened_by_a_late_accept():
@@ -244,12 +253,20 @@ def test_a_rejected_accept_still_closes_what_its_gateway_calls_finished():
     assert is_closed(host, 3)
 
 
+def test_a_rejected_prepare_does_so_too():
+    host = Host()
+    host.accept("n5", 0, instance=envelope_id(GATEWAY, 3))
+    host.prepare("n6", 4)
+    assert kinds(host.prepare("n5", 1, done=5)) == ["Persist", "Rejected"]
+    assert is_closed(host, 3)
+
+
 def test_a_buried_instance_stays_closed_after_a_restart():
     host = Host()
     host.accept("n5", 0)
     (effect,) = host.receive("n5", Close(instances=[I5]))
     assert isinstance(effect, Persist)
-    assert host.machine.buffers() == {"instances": 0, "done": 1, "buried": 1}
+    assert host.machine.buffers() == {"instances": 0, "done": 0, "buried": 1}
     for _ in range(2):
         assert is_closed(host, 5)
         assert not is_closed(host, 6)

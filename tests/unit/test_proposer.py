@@ -73,7 +73,7 @@ def test_the_named_incarnation_skips_phase_one():
 
 def test_everyone_else_starts_with_phase_one_in_a_higher_round():
     effects = Host().propose(b"x", owner="n1")
-    prepare = Prepare(instance=INSTANCE, round=mine(1), groups=destinations("a", "b"))
+    prepare = Prepare(instance=INSTANCE, round=mine(1), groups=destinations("a", "b"), done=3, open=[1])
     assert sends(effects, Prepare) == [(EVERYONE, prepare)]
     assert not sent(effects, Accept)
 

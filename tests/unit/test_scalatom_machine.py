@@ -73,10 +73,13 @@ def test_a_stamp_names_no_group_that_the_process_does_not_hold():
     assert [list(stamp.groups) for stamp in sent(effects, RecTs)] == [destinations("a")]
 
 
-def test_stamps_rise_over_all_groups_of_the_process():
+def test_stamps_rise_in_each_group_by_itself_and_one_for_several_is_above_all_of_them():
     host = Host()
-    stamps = [sent(host.take(envelope_of(n, group)), RecTs)[0].rec_ts for n, group in enumerate("abab")]
-    assert stamps == [0, 1, 2, 3]
+    stamps = [
+        sent(host.take(envelope_of(n, *groups)), RecTs)[0].rec_ts
+        for n, groups in enumerate(["a", "b", "a", "ab", "a", "b"])
+    ]
+    assert stamps == [0, 0, 1, 2, 3, 3]
 
 
 def test_the_stamp_is_above_what_the_session_has_seen():

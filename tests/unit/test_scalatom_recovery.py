@@ -276,10 +276,10 @@ def test_envelopes_of_a_gateway_that_is_over_are_buried_when_a_majority_has_them
     host, envelope = Host(), envelope_of(0, "a")
     host.connect("g1", 21)
     host.order(envelope, 9)
-    assert sends(host.tick(), HaveAsk) == []
+    assert sends(host.tick(GOSSIP_S), HaveAsk) == []
     host.connect("g1", 121)
     ask = HaveAsk(id=envelope.header.id)
-    assert sends(host.tick(), HaveAsk) == [(["n2", "n3", "n1"], ask)]
+    assert sends(host.tick(GOSSIP_S), HaveAsk) == [(["n2", "n3", "n1"], ask)]
     ((to, have),) = sent_when_durable(host.receive("n1", ask), Have)
     assert to == ["n1"], "it asks itself, and answers behind the sync of its own delivery"
     host.receive("n1", have)
@@ -300,7 +300,7 @@ def test_an_incarnation_that_membership_declared_over_is_over_without_a_new_chan
     host.connect("g1", 21)
     host.order(envelope, 9)
     host.step(Ended, "g1", 21)
-    assert sends(host.tick(), HaveAsk)
+    assert sends(host.tick(GOSSIP_S), HaveAsk)
 
 
 def test_of_retired_incarnations_one_number_is_left():

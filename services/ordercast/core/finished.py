@@ -26,6 +26,8 @@ class Finished:
             self.done = done
             return True
         other = Finished(done, open_)
+        if (done, other.open) == (self.done, self.open):
+            return False
         both = dict.fromkeys(sorted((*self.open, *other.open)))
         before = (self.done, self.open)
         self.open, self.done = (

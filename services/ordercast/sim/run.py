@@ -196,7 +196,7 @@ class Cluster:
         order.check_causality(groups, self.board)
         order.check_acyclic(groups, self.board)
         gateways = sum(1 for name in self.scenario.gateways if self.world.processes[name].up)
-        ending.check_bounded(self.world, self.scenario.gateway_settings.envelopes_open_max, gateways)
+        ending.check_bounded(self.world, self.scenario.gateway_settings, gateways)
         # What names a group that a view lacks is not among them: see World.lacks.
         if self.world.refusals and not self.scenario.network.datagrams:
             raise Violation("refused", self.world.refusals[0])

@@ -1,6 +1,6 @@
 """What a seed stands for: who is where, who publishes what, and which faults come when."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from ordercast.gateway.settings import GatewaySettings
@@ -50,6 +50,7 @@ def draw(seed: int) -> Scenario:
     random = Random(f"{seed}/changes")
     if random.random() < 0.4:
         draw_changes(random, scenario)
+    scenario.settings = replace(scenario.settings, stamps_wait_s=draw_stamps_wait(Random(f"{seed}/stamps")))
     return scenario
 
 
@@ -90,6 +91,7 @@ def draw_fixed(seed: int) -> Scenario:
             envelopes_open_max=random.choice([2, 4, 64]),
             envelope_messages_max=random.choice([4, 1024]),
             producer_messages_max=random.choice([8, 256]),
+            finished_every=[1, 1, 1, 4, 16][seed % 5],
         ),
         healing_at,
         draw_faults(random),
@@ -97,6 +99,11 @@ def draw_fixed(seed: int) -> Scenario:
         clock_rates={node: random.choice([1.0, 1.0, 0.5, 2.0]) for node in nodes},
         retention=random.choice([None, 0, 3]),
     )
+
+
+def draw_stamps_wait(random: Random) -> float:
+    """One in five has the paper's rule, consensus on every number; some wait too short and some too long."""
+    return 0.0 if random.random() < 0.2 else random.choice([0.002, 0.01, 0.1])
 
 
 def draw_view(random: Random, nodes: list[str]) -> DomainView:

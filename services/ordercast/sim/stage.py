@@ -52,7 +52,7 @@ class Stage:
                 publishers,
                 NetworkSettings(delay_s=0.001, exact=True),
                 settings or Settings(),
-                GatewaySettings(),
+                GatewaySettings(finished_every=1),
                 healing_at=0.0,
                 disk_delay_s=0.0,
             ),
@@ -91,8 +91,9 @@ class Stage:
             self.world.network.unblock(source, name)
 
     def raise_clock(self, process: str, group: str, sn: int) -> None:
-        """In a group of which the process is the only replica: nobody else's clock rises."""
-        self.cluster.advance(group, process, sn)
+        """Above this number, at one replica alone, as after a restart."""
+        machine = self.cluster.machine(process, "scalatom")
+        machine.replicas[group].clock = machine.clock = sn + 1
 
     def slow_disk(self, process: str, seconds: float) -> None:
         self.world.processes[process].disk_delay_s = seconds
@@ -155,7 +156,13 @@ class Stage:
 
 def verdict(schedule: "Schedule", *, tracing: bool = False) -> tuple[Violation | None, list[str]]:
     """What the checkers say of a schedule, and its conversation."""
-    stage = Stage(schedule.groups, acceptors=schedule.acceptors, settings=schedule.settings, tracing=tracing)
+    stage = Stage(
+        schedule.groups,
+        acceptors=schedule.acceptors,
+        gateways=schedule.gateways,
+        settings=schedule.settings,
+        tracing=tracing,
+    )
     violation = None
     try:
         schedule.play(stage)
@@ -173,7 +180,9 @@ class Schedule:
     mutant: str
     groups: ClassVar[dict[str, tuple[str, ...]]]
     acceptors: tuple[str, ...] | None = ACCEPTORS
-    settings: Settings = Settings()
+    gateways: tuple[str, ...] = ("g1", "g2")
+    #: Consensus on every number, as in the paper, unless the story is about numbers that stamps imply.
+    settings: Settings = Settings(stamps_wait_s=0.0)
 
     def play(self, stage: Stage) -> None:
         raise TypeError("a schedule plays something")

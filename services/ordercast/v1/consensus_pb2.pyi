@@ -16,14 +16,18 @@ class Round(_message.Message):
     def __init__(self, number: _Optional[int] = ..., owner: _Optional[int] = ...) -> None: ...
 
 class Prepare(_message.Message):
-    __slots__ = ("instance", "round", "groups")
+    __slots__ = ("instance", "round", "groups", "done", "open")
     INSTANCE_FIELD_NUMBER: _ClassVar[int]
     ROUND_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
     instance: bytes
     round: Round
     groups: _containers.RepeatedCompositeFieldContainer[_common_pb2.Destination]
-    def __init__(self, instance: _Optional[bytes] = ..., round: _Optional[_Union[Round, _Mapping]] = ..., groups: _Optional[_Iterable[_Union[_common_pb2.Destination, _Mapping]]] = ...) -> None: ...
+    done: int
+    open: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, instance: _Optional[bytes] = ..., round: _Optional[_Union[Round, _Mapping]] = ..., groups: _Optional[_Iterable[_Union[_common_pb2.Destination, _Mapping]]] = ..., done: _Optional[int] = ..., open: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Promise(_message.Message):
     __slots__ = ("instance", "round", "voted_round", "voted_value")

@@ -109,43 +109,52 @@ class Acceptor:
     def _on_prepare(self, event: Receive) -> list[Effect]:
         """[Paxos phase 1b] Promise to ignore lower rounds, and tell the vote of the highest one so far."""
         prepare: Prepare = event.message
-        round_ = self._checked(event, prepare.round, prepare.groups)
+        round_, records, refusal = self._enter(event)
+        if refusal is not None:
+            return refusal
         instance = prepare.instance
-        if self.is_closed(instance):
-            return [Send((event.source,), Closed(instance=instance))]
-        vote = self._vote(instance)
-        if vote is not None and round_ < vote.promised:
-            return [self._rejected(event.source, instance, vote)]
-        if vote is None:
-            vote = self._open(instance, round_)
+        vote = self._vote(instance) or self._open(instance, round_)
         vote.promised = round_
         promise = Promise(instance=instance, round=prepare.round, voted_value=vote.value)
         if vote.voted is not None:
             promise.voted_round.CopyFrom(round_message(vote.voted))
-        return [Persist([(_INSTANCE + instance, vote.record())]), Send((event.source,), promise)]
+        records.append((_INSTANCE + instance, vote.record()))
+        return [Persist(records), Send((event.source,), promise)]
 
     def _on_accept(self, event: Receive) -> list[Effect]:
         """[Paxos phase 2b] Vote, unless a higher round was promised."""
         accept: Accept = event.message
-        round_ = self._checked(event, accept.round, accept.groups)
+        round_, records, refusal = self._enter(event)
+        if refusal is not None:
+            return refusal
         instance = accept.instance
-        records = self._close_finished(incarnation_of(instance), accept.done, accept.open)
-        effects: list[Effect] = [Persist(records)] if records else []
-        if self.is_closed(instance):
-            effects.append(Send((event.source,), Closed(instance=instance)))
-            return effects
-        vote = self._vote(instance)
-        if vote is not None and round_ < vote.promised:
-            effects.append(self._rejected(event.source, instance, vote))
-            return effects
-        if vote is None:
-            vote = self._open(instance, round_)
+        vote = self._vote(instance) or self._open(instance, round_)
         if vote.voted == round_ and vote.value != accept.value:
             raise RemoteProtocolError("a round with two values")
         vote.promised = vote.voted = round_
         vote.value = accept.value
         records.append((_INSTANCE + instance, vote.record()))
         return [Persist(records), Send((event.source,), Accepted(instance=instance, round=accept.round))]
+
+    def _enter(self, event: Receive) -> tuple[RoundKey, Records, list[Effect] | None]:
+        """What both phases begin with: forget what is finished; and the answer, if the round may not go on here.
+
+        Each brings word of what is finished, for each makes us remember an instance, and there may be no other.
+        (Where stamps imply numbers nobody asks for votes. A replica that misses decisions asks for promises, hears
+        the number from a peer, and does so with every envelope.)
+        """
+        message = event.message
+        round_ = self._checked(event, message.round, message.groups)
+        instance = message.instance
+        records = self._close_finished(incarnation_of(instance), message.done, message.open)
+        vote = self._vote(instance)
+        if self.is_closed(instance):
+            answer: Effect = Send((event.source,), Closed(instance=instance))
+        elif vote is not None and round_ < vote.promised:
+            answer = self._rejected(event.source, instance, vote)
+        else:
+            return round_, records, None
+        return round_, records, [Persist(records), answer] if records else [answer]
 
     def _rejected(self, source: str, instance: bytes, vote: Vote) -> Effect:
         return Send((source,), Rejected(instance=instance, promised=round_message(vote.promised)))
@@ -184,7 +193,7 @@ class Acceptor:
 
     def _close_finished(self, incarnation: int, done: int, open_: Collection[int]) -> Records:
         """[SCALATOM E8] At an acceptor, `done` takes effect at once."""
-        if incarnation < self.retired:
+        if incarnation < self.retired or not done:
             return []
         finished = self.done.setdefault(incarnation, Finished())
         if not finished.merge(done, open_):

@@ -299,6 +299,8 @@ class Proposer:
             instance=attempt.proposal.instance,
             round=round_message(attempt.round),
             groups=self.view.destinations(attempt.groups),
+            done=attempt.proposal.done,
+            open=attempt.proposal.open,
         )
 
     def _accept(self, attempt: Attempt) -> Accept:

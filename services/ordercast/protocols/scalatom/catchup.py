@@ -78,11 +78,14 @@ class CatchUp:
         self.restore_clock()
         for replica in machine.replicas.values():
             # What was forgotten before the crash is not known one by one any more.
-            replica.history.forget_all_below(machine.clock, replica.last_key)
+            replica.history.forget_all_below(replica.clock, replica.last_key)
 
     def restore_clock(self) -> None:
         """[E7] From the reservation: whatever clock we gossiped, it was not above that."""
-        self.machine.clock = self.machine.reserved
+        machine = self.machine
+        machine.clock = machine.restored = machine.reserved
+        for replica in machine.replicas.values():
+            replica.clock = machine.restored
 
     def _recover_delivered(self, replica: Replica, value: bytes) -> None:
         record = DeliveredRecord.FromString(value)
@@ -201,7 +204,7 @@ class CatchUp:
             if chunk.position + index == replica.position:
                 machine.deliver(replica, entry.order_key, entry.envelope)
                 news = True
-        machine.raise_clock(sn_of(replica.last_key) + 1)
+        machine.raise_clock(replica, sn_of(replica.last_key) + 1)
         machine.touched[replica.name] = None
         if news and replica.position < chunk.head:
             self.fetch(replica, event.source)
@@ -273,7 +276,7 @@ class CatchUp:
             held = machine.held.get(record.id)
             mine = held.rec_ts if held is not None and not record.buried else None
             replica.load_delivered(record, mine)
-        machine.raise_clock(sn_of(replica.last_key) + 1)
+        machine.raise_clock(replica, sn_of(replica.last_key) + 1)
         changes += self._records(replica)
         self._settle_delivered(replica)
         begins = replica.position - len(snapshot.entries)
@@ -332,5 +335,5 @@ class CatchUp:
                 replica.history.forget(held.id, held.rec_ts, replica.last_key)
                 replica.forgotten.append(held.id)
             machine.settle(held)
-        replica.history.forget_all_below(machine.clock, replica.last_key)
+        replica.history.forget_all_below(replica.clock, replica.last_key)
         machine.release_forgotten(replica)

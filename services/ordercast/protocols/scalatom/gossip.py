@@ -9,9 +9,10 @@ everyone who counts it as a predecessor would wait for ever).
 from typing import TYPE_CHECKING
 
 from ordercast.core.errors import RemoteProtocolError
-from ordercast.core.ids import CLOCK_MAX, ID_BYTES, KEY_BYTES, sn_of
+from ordercast.core.ids import CLOCK_MAX, ID_BYTES, KEY_BYTES, incarnation_of, sn_of
 from ordercast.core.machine import Receive, Send
 from ordercast.core.view import UnknownGroup
+from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.history import Peer
 from ordercast.protocols.scalatom.replica import Replica
 from ordercast.v1.sequencer_pb2 import Gossip, GossipAsk
@@ -29,7 +30,7 @@ class Gossiper:
     def tell(self, replica: Replica, name: str, *, even_if_empty: bool = False, urgent: bool = True) -> None:
         machine, peer = self.machine, replica.peers[name]
         statement = replica.history.statement(
-            peer.told, max(machine.clock, peer.told), lambda id_: self.is_free(id_, name)
+            peer.told, max(replica.clock, peer.told), lambda id_: self.is_free(id_, name)
         )
         if statement.clock == peer.told and not even_if_empty:
             return
@@ -48,34 +49,59 @@ class Gossiper:
         machine.out.append(Send((name,), gossip, urgent))
 
     def is_free(self, id_: bytes, name: str) -> bool:
-        """[E4] The peer is known to hold it: we saw its stamp, or it said so."""
+        """[E4] The peer is known to hold it: we saw its stamp, or it said so, or it is the gateway that sent it.
+
+        That one has it in memory, with the replica beside it, for as long as it remembers what we gossip.
+        """
         held = self.machine.held.get(id_)
-        return held is None or held.is_held_by(name)
+        return held is None or held.is_held_by(name) or self._is_from(held, name)
+
+    def _is_from(self, held: Held, name: str) -> bool:
+        gateway = held.envelope.header.gateway if held.envelope is not None else ""
+        return gateway == name and self.machine.current.get(name) == incarnation_of(held.id)
 
     def tell_news(self, replica: Replica) -> None:
         """Rides on a stamp to the same peers: then the decision need not wait for gossip of its own."""
         for name in replica.peers:
             self.tell(replica, name, urgent=False)
 
-    def tell_up_to(self, replica: Replica, sn: int) -> None:
+    def tell_up_to(self, replica: Replica, sn: int, coordinator: str) -> None:
         """Decided at sn: whoever was not yet told a clock above it waits for one."""
         for name, peer in replica.peers.items():
             peer.wants = max(peer.wants, sn)
-            if peer.told <= sn:
+            if peer.told <= sn and not self._may_owe(replica, name, coordinator):
                 self.tell(replica, name)
 
-    def tell_freed(self, replica: Replica, name: str) -> None:
+    def tell_freed(self, replica: Replica, name: str, coordinator: str) -> None:
         """An entry that was withheld became free.
 
         If the peer waits for it, it is told at once. Otherwise it is told before it has to wait: on the way back
-        to the coordinator this travels with our vote, and a delivery need not wait for gossip of its own.
+        to the coordinator this travels with our stamp, and a delivery need not wait for gossip of its own.
         """
         peer = replica.peers.get(name)
-        if peer is None:
+        if peer is None or self._may_owe(replica, name, coordinator):
             return
         is_awaited = peer.told <= peer.wants
         if is_awaited or self.machine.settings.gossip_early:
             self.tell(replica, name, urgent=is_awaited)
+
+    def _may_owe(self, replica: Replica, name: str, coordinator: str) -> bool:
+        """Whether the peer is served by the coordinator: with its own history, that one's makes a majority.
+
+        Then ours may wait for the next tick, and is one statement for many decisions. If the coordinator dies, the
+        tick is how long the peer waits.
+        """
+        members = (self.machine.process, *replica.peers)
+        is_served = coordinator in members and coordinator not in (self.machine.process, name)
+        if self.machine.settings.gossip_early and is_served and replica.majority() <= 2:
+            replica.owes_gossip = True
+            return True
+        return False
+
+    def tell_owed(self, replica: Replica) -> None:
+        replica.owes_gossip = False
+        for name in replica.peers:
+            self.tell(replica, name, urgent=False)
 
     def tell_all(self, replica: Replica) -> None:
         """Also if there is nothing new: a peer that lost the last statement sees it by the base."""
@@ -109,9 +135,9 @@ class Gossiper:
         peer.forgotten = max(peer.forgotten, gossip.forgotten)
         machine.touched[replica.name] = None
         if gossip.advance:
-            machine.raise_clock(gossip.advance)
+            machine.raise_clock(replica, gossip.advance)
             peer.wants = max(peer.wants, gossip.advance - 1)
-            self.tell_freed(replica, event.source)
+            self.tell_freed(replica, event.source, "")
 
     def _check(self, gossip: Gossip) -> None:
         base, clock = gossip.base, gossip.clock

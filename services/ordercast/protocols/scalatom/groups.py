@@ -59,7 +59,9 @@ class Groups:
     def add(self, group: Group) -> None:
         """Its history is empty, and that is the truth: nothing for a group is stamped before the view has it."""
         machine = self.machine
-        machine.replicas[group.name] = Replica(group, machine.process, machine.settings, machine.retirement)
+        replica = Replica(group, machine.process, machine.settings, machine.retirement)
+        replica.clock = machine.restored
+        machine.replicas[group.name] = replica
 
     # ------------------------------------------------------------------------------------------- going
 

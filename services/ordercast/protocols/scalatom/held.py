@@ -29,6 +29,11 @@ class Held:
     delay: float = 0.0
     tries: int = 0
 
+    @property
+    def coordinator(self) -> str:
+        """Nobody, if the envelope is not here."""
+        return "" if self.envelope is None else self.envelope.header.coordinator.process
+
     def is_whole(self) -> bool:
         """None of its groups is gone. If one is, who has not taken it yet cannot: logs will have it."""
         return self.envelope is not None and len(self.names) == len(self.envelope.header.destinations)

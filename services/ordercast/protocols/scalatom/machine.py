@@ -57,6 +57,7 @@ from ordercast.protocols.scalatom.catchup import CatchUp
 from ordercast.protocols.scalatom.gossip import Gossiper
 from ordercast.protocols.scalatom.groups import Groups
 from ordercast.protocols.scalatom.held import Held
+from ordercast.protocols.scalatom.implied import STAMPS_TIMER, Implied
 from ordercast.protocols.scalatom.records import Record
 from ordercast.protocols.scalatom.repair import Repair
 from ordercast.protocols.scalatom.replica import Replica, Retirement
@@ -107,9 +108,11 @@ class Scalatom:
         self.incarnation = 0
         self.view: View | None = None
         self.saved: list[tuple[bytes, bytes]] = []
-        #: `ts` of the paper, and the durable bound it may rise to (E7).
+        #: The highest clock of a replica here, the durable bound they may all rise to (E7), and the one that this
+        #: life began with: a replica that a later view brings must not begin below what it said in an earlier one.
         self.clock = 0
         self.reserved = 0
+        self.restored = 0
         self.replicas: dict[str, Replica] = {}
         self.held: dict[bytes, Held] = {}
         #: The incarnation each connected process is in, and incarnations that membership declared over.
@@ -122,6 +125,7 @@ class Scalatom:
         #: How long a decision takes here, smoothed.
         self.decision_s = 0.0
         self.gossiper = Gossiper(self)
+        self.implied = Implied(self)
         self.repair = Repair(self)
         self.catch_up = CatchUp(self)
         self.groups = Groups(self)
@@ -197,6 +201,9 @@ class Scalatom:
         self.out.append(SetTimer(TICK, self.settings.tick_s))
 
     def _on_timer(self, event: TimerFired) -> None:
+        if event.name == STAMPS_TIMER:
+            self.implied.on_timer()
+            return
         self.repair.on_tick()
         self.is_asleep = not self.repair.is_busy()
         tick_s = self.settings.tick_s
@@ -312,9 +319,12 @@ class Scalatom:
         held.undelivered = dict.fromkeys(undelivered)
         held.stamps = {process: ts for process, ts in held.stamps.items() if process in destinations}
         self.follow_session(header)
-        held.rec_ts = held.stamps[self.process] = self.clock
+        here = [self.replicas[name] for name in names if name in self.replicas]
+        held.rec_ts = held.stamps[self.process] = max(replica.clock for replica in here)
         held.owners[self.process] = None
-        self.clock += 1
+        for replica in here:
+            replica.clock = held.rec_ts + 1
+        self.clock = max(self.clock, held.rec_ts + 1)
         for name in undelivered:
             self.replicas[name].stamp(held.id, held.rec_ts)
         self.persist_and_tell(held)
@@ -331,7 +341,11 @@ class Scalatom:
     def follow_session(self, header: Header) -> None:
         """[E6] Above everything its producers have seen, so it is ordered behind that."""
         if header.session:
-            self.clock = max(self.clock, unpack_u64(header.session) + 1)
+            clock = unpack_u64(header.session) + 1
+            for destination in header.destinations:
+                replica = self.replicas.get(destination.group)
+                if replica is not None:
+                    replica.clock = max(replica.clock, clock)
 
     def persist_and_tell(self, held: Held) -> None:
         """[Fig.5 step 2, E5] Persist, then send. With the stamp rides what the peers have not heard yet."""
@@ -339,27 +353,33 @@ class Scalatom:
         record = StampedRecord(envelope=held.envelope, rec_ts=held.rec_ts).SerializeToString()
         self.out.append(Persist([(records.stamped(held.id), record), *self.reservation()]))
         stamp = self.rec_ts_message(held)
-        coordinator = held.envelope.header.coordinator.process
-        # Only the coordinator's proposal waits for it. The others need it later, for their deliveries.
+        header = held.envelope.header
+        coordinator = header.coordinator.process
+        # The coordinator waits for it, and the others for the coordinator's, before they gossip (E4), unless it is
+        # the gateway. They need each other's later, for their deliveries.
+        is_awaited = self.process == coordinator != header.gateway
         for is_coordinator in (True, False):
             to = [process for process in self.others(held.names) if (process == coordinator) is is_coordinator]
             if to:
-                self.out.append(Send(to, stamp, urgent=is_coordinator))
-        if not self.settings.gossip_early:
-            for name in held.undelivered:
+                self.out.append(Send(to, stamp, urgent=is_coordinator or is_awaited))
+        for name in held.undelivered:
+            if not self.settings.gossip_early:
                 self.gossiper.tell_news(self.replicas[name])
+            elif header.gateway in self.replicas[name].peers:
+                self.gossiper.tell_freed(self.replicas[name], header.gateway, header.gateway)
 
     def reservation(self) -> list[Record]:
-        """[E7] The clock never passes its durable bound, so a restart at the bound is never behind it."""
+        """[E7] No clock passes the durable bound, so a restart at the bound is never behind one."""
         if self.clock <= self.reserved:
             return []
         self.reserved = self.clock + self.settings.clock_reserved
         return [(records.CLOCK, pack_u64(self.reserved))]
 
-    def raise_clock(self, clock: int) -> None:
+    def raise_clock(self, replica: Replica, clock: int) -> None:
         """Raising it is always safe; nothing that shows it leaves before the bound is durable."""
-        if clock > self.clock:
-            self.clock = clock
+        if clock > replica.clock:
+            replica.clock = clock
+            self.clock = max(self.clock, clock)
             reservation = self.reservation()
             if reservation:
                 # Before everything else in this step: between a delivery and its own Persist it would tear them.
@@ -408,9 +428,10 @@ class Scalatom:
         held.stamps.setdefault(source, rec_ts.rec_ts)
         if rec_ts.ask:
             self.repair.answer(source, id_)
-        if held.sn is None:
-            self.propose_if_coordinator(held)
         self.repair.owns(held, source)
+        if held.sn is None:
+            self.implied.heard(held, source)
+            self.propose_if_coordinator(held)
 
     def _check_replica(self, source: str, groups: Iterable[Destination]) -> None:
         assert self.view is not None
@@ -431,10 +452,10 @@ class Scalatom:
 
     def propose_if_coordinator(self, held: Held) -> None:
         """[Fig.5 step 3] Everyone may propose; round 0 is its coordinator's, and others wait for silence."""
-        if held.envelope is None or held.proposed:
+        if held.envelope is None or held.proposed or not held.is_whole():
             return
         if self.is_coordinator(held.envelope.header) and self.is_stamped_by_quorum(held):
-            self.propose(held, max(held.stamps.values()))
+            self.implied.on_quorum(held)
 
     def is_coordinator(self, header: Header) -> bool:
         """Round 0 is this life's, not this process's: who restarted does not know what it proposed."""
@@ -459,10 +480,28 @@ class Scalatom:
             learners,
             value,
             header.coordinator.number,
-            header.done,
-            tuple(header.open),
+            *self._finished(header),
         )
         self.out.append(Hand(PROPOSER, proposal))
+
+    def _finished(self, header: Header) -> tuple[int, tuple[int, ...]]:
+        """What acceptors may forget: as this envelope says, or an earlier one that was delivered here."""
+        if header.done:
+            return header.done, tuple(header.open)
+        incarnation = incarnation_of(header.id)
+        known = (replica.done.get(incarnation) for replica in self._replicas_for(self.held.get(header.id)))
+        return next(((finished.done, finished.open) for finished in known if finished is not None), (0, ()))
+
+    def decide_by_stamps(self, held: Held, sn: int) -> None:
+        """As if consensus had said so: see implied.py."""
+        assert held.envelope is not None and self.view is not None
+        value, others = pack_u64(sn), self.others(held.names)
+        if others:
+            # A group without a replica in this process learns of the decision from our message alone.
+            is_awaited = any(self.process not in self.view.groups[name].replicas for name in held.names)
+            self.out.append(Send(others, Decide(instance=held.id, value=value), urgent=is_awaited))
+        self._decide(held.id, value)
+        self._report_decided(held, sn)
 
     def _release_proposer(self, id_: bytes) -> None:
         """We know, and will not propose any more: the proposer may forget the instance."""
@@ -475,9 +514,12 @@ class Scalatom:
         held = self._decide(event.instance, event.value)
         self._release_proposer(event.instance)
         if held is not None and held.envelope is not None:
-            # At once: the producer's next envelope waits for this and not for the delivery (E6).
-            key = order_key(unpack_u64(event.value), event.instance)
-            self._report(held.envelope.header, EnvelopeDecided(id=held.id, order_key=key))
+            self._report_decided(held, unpack_u64(event.value))
+
+    def _report_decided(self, held: Held, sn: int) -> None:
+        """At once: the producer's next envelope waits for this and not for the delivery (E6)."""
+        assert held.envelope is not None
+        self._report(held.envelope.header, EnvelopeDecided(id=held.id, order_key=order_key(sn, held.id)))
 
     def _on_decide(self, event: Receive) -> None:
         instance, value = event.message.instance, event.message.value
@@ -511,8 +553,14 @@ class Scalatom:
         held = self.held.get(id_)
         if held is not None and held.sn is not None:
             return held.sn
-        delivered = (replica.delivered.get(id_) for replica in self.replicas.values())
+        delivered = (replica.delivered.get(id_) for replica in self._replicas_for(held))
         return next((sn_of(d.key) for d in delivered if d is not None), None)
+
+    def _replicas_for(self, held: Held | None) -> Iterable[Replica]:
+        """Those that the envelope is for; all, if we do not know: there may be hundreds."""
+        if held is None or not held.names:
+            return self.replicas.values()
+        return [self.replicas[name] for name in held.names if name in self.replicas]
 
     def learn(self, held: Held, sn: int) -> bool:
         """The decision may come from consensus, from a peer, or from the log of one of our groups."""
@@ -522,7 +570,6 @@ class Scalatom:
         # One that waited for a quorum says little about the network: slow ones count less than quick ones.
         took_s = min(self.now - held.since, self.settings.patience_s_max / 4)
         self.decision_s += (0.1 if took_s > self.decision_s else 0.5) * (took_s - self.decision_s)
-        self.raise_clock(max(self.clock, sn) + 1)
         if self.observe:
             self.out.append(Observe("decided", held.id, f"sn {sn}"))
         if held.rec_ts is not None:
@@ -530,12 +577,17 @@ class Scalatom:
         return True
 
     def _resolve(self, held: Held) -> None:
-        """Into the delivery queues, and tell the groups how far our histories are complete."""
+        """Into the delivery queues, and tell the groups how far our histories are complete.
+
+        The paper raises a clock by one even if it is above the number: that only makes replicas differ.
+        """
         assert held.sn is not None
+        for replica in self._replicas_for(held):
+            self.raise_clock(replica, held.sn + 1)
         for name in held.undelivered:
             replica = self.replicas[name]
             replica.decide(held.id, held.sn)
-            self.gossiper.tell_up_to(replica, held.sn)
+            self.gossiper.tell_up_to(replica, held.sn, held.coordinator)
             self.touched[name] = None
 
     def _on_instance_closed(self, event: InstanceClosed) -> None:
@@ -551,11 +603,11 @@ class Scalatom:
 
     def _drain(self, replica: Replica) -> None:
         """[Fig.5 step 5] One delivery may free the next."""
-        while (key := replica.next_key(self.clock)) is not None:
+        while (key := replica.next_key(replica.clock)) is not None:
             held = self.held[key[8:]]
             assert held.envelope is not None
             self.deliver(replica, key, held.envelope)
-        watermark = replica.watermark(self.clock)
+        watermark = replica.watermark(replica.clock)
         if watermark is not None:
             self.out.append(Watermark(replica.name, watermark))
 
@@ -644,7 +696,7 @@ class Scalatom:
         held = self.held.get(id_)
         if held is None or held.undelivered:
             return
-        if not any(id_ in r.delivered and not r.delivered[id_].buried for r in self.replicas.values()):
+        if not any(id_ in r.delivered and not r.delivered[id_].buried for r in self._replicas_for(held)):
             del self.held[id_]
 
     def _on_advance(self, event: Advance) -> None:
@@ -657,6 +709,6 @@ class Scalatom:
             raise RemoteProtocolError("not an order key")
         self.wake()
         replica.advance_to = max(replica.advance_to, sn)
-        self.raise_clock(sn + 1)
+        self.raise_clock(replica, sn + 1)
         self.gossiper.tell_all(replica)
         self.touched[replica.name] = None

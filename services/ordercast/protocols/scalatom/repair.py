@@ -45,7 +45,9 @@ class Repair:
             machine.catch_up.on_tick(replica)
             if gossip:
                 machine.gossiper.tell_all(replica)
-            self._bury_over(replica)
+                self._bury_over(replica)
+            elif replica.owes_gossip:
+                machine.gossiper.tell_owed(replica)
             if machine.observe:
                 self._observe_blocked(replica)
 
@@ -64,7 +66,7 @@ class Repair:
                 p.position > replica.position or not replica.reached(p.forgotten) for p in replica.peers.values()
             ):
                 return True
-            if any(not d.buried and machine.is_over(id_, d.gateway) for id_, d in replica.delivered.items()):
+            if replica.owes_gossip:
                 return True
         return False
 
@@ -107,7 +109,7 @@ class Repair:
         rank = machine.view.replicas_of(held.names).index(machine.process)
         if held.tries > min(rank, 3):
             # Without a quorum of stamps we may still find out what was decided, but not propose.
-            quorum = machine.is_stamped_by_quorum(held)
+            quorum = held.is_whole() and machine.is_stamped_by_quorum(held)
             machine.propose(held, max(held.stamps.values()) if quorum else None)
 
     def _observe_blocked(self, replica: Replica) -> None:
@@ -135,7 +137,7 @@ class Repair:
         for name in held.names:
             replica = machine.replicas.get(name)
             if replica is not None:
-                machine.gossiper.tell_freed(replica, process)
+                machine.gossiper.tell_freed(replica, process, held.coordinator)
 
     def answer(self, source: str, id_: bytes) -> None:
         """Everything we know about it, to somebody who misses something."""

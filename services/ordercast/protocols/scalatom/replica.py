@@ -1,7 +1,7 @@
 """One replica of one group: potential predecessors, the delivery queue, and what the group's log implies.
 
-Clock, envelopes and stamps belong to the process, which may hold replicas of several groups; what is here is
-per group: [SCALATOM 4.2 step 4] predecessor sets come from gossip inside the group alone.
+Envelopes and stamps belong to the process, which may hold replicas of several groups; what is here is per group:
+the clock, and what follows from [SCALATOM 4.2 step 4]: predecessor sets come from gossip inside the group alone.
 """
 
 from dataclasses import dataclass, field
@@ -50,6 +50,8 @@ class Replica:
         self.group = group
         self.name = group.name
         self.process = process
+        #: `ts` of the paper. Each group has its own, so that groups do not disturb each other's numbers.
+        self.clock = 0
         self.peers: dict[str, Peer] = {name: Peer() for name in group.replicas if name != process}
         self.history = OwnHistory()
         #: Undecided envelopes that may still come first: the lowest rec_ts any replica here is known to have
@@ -71,6 +73,8 @@ class Replica:
         self.forgotten: list[bytes] = []
         #: A merged subscription waits for this sn.
         self.advance_to = -1
+        #: Some peer was not told what is new: it is, with the next tick.
+        self.owes_gossip = False
         #: For the tick: has anything moved since?
         self.position_at_tick = 0
         self.fetches = 0
@@ -222,6 +226,8 @@ class Replica:
 
     def finish(self, carrier: Header) -> list[Record]:
         """[E8] The carrier of `done` is delivered here, and all finished envelopes came before it."""
+        if not carrier.done:
+            return []
         incarnation = incarnation_of(carrier.id)
         finished = self.done.setdefault(incarnation, Finished())
         if not finished.merge(carrier.done, carrier.open):

@@ -18,6 +18,9 @@ class Settings:
     silence_s_max: float = 2.0
     #: Where decisions take long, silence is normal for longer: four times as long as they take, at most this.
     patience_s_max: float = 3.0
+    #: How long a coordinator with a quorum of stamps waits for the others: all together they may imply the number
+    #: (implied.py). 0 is the paper's rule: consensus on every number.
+    stamps_wait_s: float = 0.01
     #: Gossip at least this often, if only to say "nothing new since".
     gossip_s: float = 1.0
     #: The clock is reserved this far ahead, so that few receipts persist it (E7).
@@ -52,6 +55,7 @@ _DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 #: simulator.
 _SECONDS = {
     "tick_s": (0.001, 10.0),
+    "stamps_wait_s": (0.0, 1.0),
     "silence_s": (0.01, 60.0),
     "silence_s_max": (0.01, 600.0),
     "patience_s_max": (0.01, 600.0),

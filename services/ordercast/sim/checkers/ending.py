@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ordercast.core.machine import NamesGroups
+from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.scalatom import records
 from ordercast.sim.checkers.logs import GroupLog, LogChecker
 from ordercast.sim.checkers.violation import Violation
@@ -124,9 +125,10 @@ def check_gone(world: World, groups: Iterable[str]) -> None:
                     raise Violation("bounded", f"{process.name}/{role} remembers {name}, which is gone")
 
 
-def check_bounded(world: World, open_max: int, gateways: int) -> None:
-    """Delivered envelopes are remembered only until a live gateway's window has moved on."""
-    limit = (open_max + 1) * gateways
+def check_bounded(world: World, gateway: GatewaySettings, gateways: int) -> None:
+    """Delivered envelopes are remembered only until a live gateway's window has moved on, and it has said so."""
+    open_max, every = gateway.envelopes_open_max, gateway.finished_every
+    limit = (open_max + every) * gateways
     for process in world.processes.values():
         for role, slot in process.slots.items():
             buffers = slot.machine.buffers()
@@ -135,5 +137,9 @@ def check_bounded(world: World, open_max: int, gateways: int) -> None:
                 for buffer in ("held", "delivered", "history"):
                     if buffers[buffer] > limit * groups:
                         raise Violation("bounded", f"{process.name} keeps {buffers[buffer]} in {buffer}")
-            if role == "acceptor" and buffers["instances"] > limit:
+            machine: Any = slot.machine
+            if (
+                role == "acceptor"
+                and buffers["instances"] > (open_max + every * len(machine.view.groups)) * gateways
+            ):
                 raise Violation("bounded", f"{process.name} keeps {buffers['instances']} open instances")

@@ -49,7 +49,7 @@ SIZES: dict[str, tuple[int, int]] = {
     "fetch_log": (30, 0),
     "envelope_decided": (60, 0),
     "envelope_durable": (40, 0),
-    "prepare": (60, 10),
+    "prepare": (70, 10),
     "promise": (80, 0),
     "accept": (70, 10),
     "accepted": (60, 0),
@@ -113,7 +113,7 @@ class TrafficChecker:
     def _check_size(self, source: str, kind: str, message: Any, size: int) -> None:
         fixed, each = SIZES[kind]
         parts = len(message.entries) if kind == "gossip" else len(message.groups) if each else 0
-        if kind == "accept":
+        if kind in ("prepare", "accept"):
             parts += len(message.open)  # as many as a gateway may have open, whatever else there is
         if size > fixed + each * parts:
             raise Violation("size", f"{source} sends {size} bytes for {describe(message)}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ordercast.core.ids import last_key_of
-from ordercast.core.machine import Persist
+from ordercast.core.machine import Persist, Send
 from ordercast.core.quorums import majority
 from ordercast.core.view import Group
 from ordercast.gateway.machine import Gateway, Open
@@ -23,6 +23,7 @@ from ordercast.protocols.scalatom.groups import Groups
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.history import OwnHistory, Statement
 from ordercast.protocols.scalatom.idempotence import ProducerTable
+from ordercast.protocols.scalatom.implied import Implied
 from ordercast.protocols.scalatom.machine import Scalatom
 from ordercast.protocols.scalatom.repair import Repair
 from ordercast.protocols.scalatom.replica import Replica, Retirement
@@ -122,6 +123,8 @@ def _no_session(self: Scalatom, header: Any) -> None:
 def _no_reservation(self: CatchUp) -> None:
     held = [h.rec_ts for h in self.machine.held.values() if h.rec_ts is not None and h.undelivered]
     self.machine.clock = max(held, default=-1) + 1
+    for replica in self.machine.replicas.values():
+        replica.clock = self.machine.clock
 
 
 # --------------------------------------------------------------------------------------------------- gossip
@@ -130,6 +133,11 @@ def _no_reservation(self: CatchUp) -> None:
 @mutant("non-uniform-gossip", "E4: entries of envelopes the peer may never get", (Gossiper, "is_free"))
 def _always_free(self: Gossiper, id_: bytes, name: str) -> bool:
     return True
+
+
+@mutant("entry-told-to-another-life-of-its-gateway", "E4", (Gossiper, "_is_from"))
+def _from_any_life(self: Gossiper, held: Held, name: str) -> bool:
+    return held.envelope is not None and held.envelope.header.gateway == name
 
 
 @mutant("entry-withheld-but-clock-sent", "E4", (OwnHistory, "statement"))
@@ -217,6 +225,30 @@ def _other_coordinator(self: Gateway, opened: Open) -> Disseminate:
             envelope.header.coordinator.process = process
             envelope.header.coordinator.number = self.connected[process]
     return Disseminate(envelope=envelope, again=True)
+
+
+# ------------------------------------------------------------------------------- numbers that stamps imply
+
+
+@mutant("number-implied-by-a-quorum-of-stamps", "implied.py: all stamps", (Implied, "_missing"))
+def _none_missing(self: Implied, held: Held) -> list[str]:
+    return []
+
+
+@mutant("lower-quorum-of-stamps-ignored", "implied.py: no quorum below the highest", (Implied, "is_open"))
+def _never_open(self: Implied, held: Held, sn: int) -> bool:
+    return False
+
+
+@mutant("number-implied-by-a-stamp-that-is-not-durable", "E5, implied.py", (Scalatom, "persist_and_tell"))
+def _tell_of_the_stamp_alone(self: Scalatom, held: Held) -> None:
+    """The others hear of it when it is durable; what follows from it waits no more."""
+    start = len(self.out)
+    _persist_and_tell(self, held)
+    persist, *behind = self.out[start:]
+    assert isinstance(persist, Persist)
+    sends = [effect for effect in behind if isinstance(effect, Send)]
+    self.out[start:] = [Persist(persist.records, barrier=False, then=sends)]
 
 
 # --------------------------------------------------------------------------------------------- idempotence

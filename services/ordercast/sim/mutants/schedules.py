@@ -8,7 +8,7 @@ highest name: that is how a story picks one.
 from typing import ClassVar
 
 from ordercast.protocols.scalatom.settings import Settings
-from ordercast.sim.stage import Schedule, Stage
+from ordercast.sim.stage import ACCEPTORS, Schedule, Stage
 
 
 class OffByOne(Schedule):
@@ -34,11 +34,11 @@ class Ties(Schedule):
     predecessor must be strictly below, n1 delivers m first."""
 
     mutant = "ties-not-in-pps"
-    groups: ClassVar = {"a": ("n1", "n2", "n3"), "c": ("n2",), "x": ("n1", "n2")}
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "c": ("n2",)}
 
     def play(self, stage: Stage) -> None:
-        stage.publish("c2", "x")  # raises the clocks of n1 and n2 to 2, but not n3's
-        stage.run(0.05)
+        stage.raise_clock("n1", "a", 1)
+        stage.raise_clock("n2", "a", 1)
         stage.block("g1", "n2")
         stage.block("n3", "n1")
         stage.block("n1", "n3")
@@ -79,7 +79,7 @@ class OnlyHolderDies(Schedule):
     mutant = "non-uniform-gossip"
     groups: ClassVar = {"a": ("n1", "n2", "n3")}
     #: So that the entry is gossiped with the stamp.
-    settings = Settings(gossip_early=False)
+    settings = Settings(stamps_wait_s=0.0, gossip_early=False)
 
     def play(self, stage: Stage) -> None:
         stage.block("g1", "n2", "n3")
@@ -121,10 +121,10 @@ class ClockGoesBack(Schedule):
     restarts; if its clock starts from what it holds, it stamps m' at 0, and {n1, n3} decide that."""
 
     mutant = "clock-reservation-ignored"
-    groups: ClassVar = {"a": ("n1", "n2", "n3"), "c": ("n2",), "x": ("n1",)}
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "c": ("n2",)}
 
     def play(self, stage: Stage) -> None:
-        stage.raise_clock("n1", "x", 100)
+        stage.raise_clock("n1", "a", 100)
         stage.block("g2", "n3")
         stage.block("n1", "n3")
         stage.block("n2", "n3")
@@ -145,10 +145,10 @@ class DecidedButNotKnown(Schedule):
     have not heard of that yet. Only the session clock lifts their stamps above it."""
 
     mutant = "session-clock-ignored"
-    groups: ClassVar = {"a": ("n1", "n2", "n3"), "b": ("n3",), "c": ("n1",)}
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "c": ("n1",)}
 
     def play(self, stage: Stage) -> None:
-        stage.raise_clock("n3", "b", 100)
+        stage.raise_clock("n3", "a", 100)
         stage.block("n3", "n1", "n2")
         stage.publish("c1", "a")  # coordinator n3
         stage.run(0.01)
@@ -162,10 +162,10 @@ class VotesLost(Schedule):
     {n5, n6}, finds nothing and has 0 decided."""
 
     mutant = "acceptor-forgets-at-a-crash"
-    groups: ClassVar = {"a": ("n1", "n2", "n3"), "b": ("n3",)}
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
 
     def play(self, stage: Stage) -> None:
-        stage.raise_clock("n3", "b", 100)
+        stage.raise_clock("n3", "a", 100)
         stage.block("n3", "n1", "n2", "g1", "n6")
         stage.block("n1", "n4")
         stage.block("n2", "n4", "n5", "n6")
@@ -182,12 +182,12 @@ class RoundZeroTwice(Schedule):
     own, it has 0, from other stamps, chosen by {n5, n6}."""
 
     mutant = "round-0-again-after-a-restart"
-    groups: ClassVar = {"a": ("n1", "n2", "n3"), "x": ("n1",)}
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
     #: Early gossip would let n3 deliver with its decision, and remember.
-    settings = Settings(gossip_early=False)
+    settings = Settings(stamps_wait_s=0.0, gossip_early=False)
 
     def play(self, stage: Stage) -> None:
-        stage.raise_clock("n1", "x", 100)
+        stage.raise_clock("n1", "a", 100)
         stage.block("n2", "n3")
         stage.block("n3", "n2", "n6")
         stage.publish("c1", "a")
@@ -207,10 +207,10 @@ class Reopened(Schedule):
     be reopened, n1 has m1 decided again, at 0."""
 
     mutant = "closed-instance-reopened"
-    groups: ClassVar = {"a": ("n1", "n2", "n3"), "b": ("n3",)}
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
 
     def play(self, stage: Stage) -> None:
-        stage.raise_clock("n3", "b", 100)
+        stage.raise_clock("n3", "a", 100)
         stage.block("n3", "n1")
         stage.block("n1", "n4", "n5", "n6")
         stage.publish("c1", "a")
@@ -225,12 +225,93 @@ class Reopened(Schedule):
         stage.finish()
 
 
+class NotAllStamps(Schedule):
+    """n3 has the stamps of {n2, n3}, both 0, and not n1's, which is 101. If it takes them for all there are, it
+    delivers m at 0, and {n1, n2} have it decided at 101."""
+
+    mutant = "number-implied-by-a-quorum-of-stamps"
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+    settings = Settings()
+
+    def play(self, stage: Stage) -> None:
+        stage.raise_clock("n1", "a", 100)
+        stage.block("n1", "n3")
+        stage.publish("c1", "a")
+        stage.run(0.0025)  # stamps are under way; a decision of n3 goes nowhere
+        stage.block("n3", "n1", "n2")
+        stage.run(3.0)
+        stage.finish()
+
+
+class LowerQuorum(Schedule):
+    """All stamps are known to n3: 101 of n1, 0 of n2 and n3. If it takes the highest for the only number there can
+    be, it delivers m at 101, and n2, which has the stamps of {n2, n3}, has it decided at 0."""
+
+    mutant = "lower-quorum-of-stamps-ignored"
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+    settings = Settings()
+
+    def play(self, stage: Stage) -> None:
+        stage.raise_clock("n1", "a", 100)
+        stage.block("n1", "n2", *ACCEPTORS)
+        stage.block("n3", *ACCEPTORS)
+        stage.publish("c1", "a")
+        stage.run(0.0025)
+        stage.block("n3", "n1", "n2")
+        stage.run(3.0)
+        stage.finish()
+
+
+class OwnStampLost(Schedule):
+    """[E5] n3 has everyone's stamps, its own the highest, and delivers m in s at 101. Its own was not durable: n3
+    crashes, stamps m higher, and delivers it in another place."""
+
+    mutant = "number-implied-by-a-stamp-that-is-not-durable"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "s": ("n3",)}
+    settings = Settings()
+
+    def play(self, stage: Stage) -> None:
+        stage.raise_clock("n3", "s", 100)
+        stage.run(0.01)
+        stage.block("n3", "n1", "n2")
+        stage.slow_disk("n3", 30.0)
+        stage.publish("c1", "a", "s")
+        stage.run(0.01)
+        stage.crash("n3")
+        stage.restart("n3")
+        stage.run(0.1)
+        stage.finish()
+
+
+class GatewayCameBack(Schedule):
+    """[E4] m is in the memory of n1, its gateway, and on the disk of n2. n1 restarts without it. If n2 still takes
+    n1 for a holder, it gossips its entry and is gone for good; n1 waits for a decision that nobody can make."""
+
+    mutant = "entry-told-to-another-life-of-its-gateway"
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+    gateways = ("n1", "g2")
+    settings = Settings()
+
+    def play(self, stage: Stage) -> None:
+        stage.block("n1", "n3")
+        stage.slow_disk("n1", 30.0)
+        stage.publish("c1", "a")
+        stage.run(0.01)
+        stage.crash("n1")
+        stage.open("n1", "n3")
+        stage.restart("n1")
+        stage.run(0.05)
+        stage.crash("n2")
+        stage.publish("c2", "a")
+        stage.finish("n2")
+
+
 class DoneBeforeDelivery(Schedule):
     """[E8] m2 says that m1 is finished. n1, which missed m1, receives m2; if it takes m1 for delivered, it says so
     to n2, which then gossips its entry; n1 ignores that and delivers m2 in the place of m1."""
 
     mutant = "done-acted-on-at-receipt"
-    groups: ClassVar = {"a": ("n1", "n2", "n3"), "y": ("n2",)}
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
 
     def play(self, stage: Stage) -> None:
         stage.block("g1", "n1")
@@ -238,7 +319,7 @@ class DoneBeforeDelivery(Schedule):
         stage.block("n3", "n1")
         stage.publish("c1", "a")
         stage.run_to(0.505)  # by now n2 has asked n1 about m1; the question is on its way
-        stage.raise_clock("n2", "y", 50)
+        stage.raise_clock("n2", "a", 50)
         stage.lose_in_flight("g1", "n1")
         stage.open("g1", "n1")
         stage.open("n3", "n1")
@@ -349,6 +430,10 @@ SCHEDULES: dict[str, type[Schedule]] = {
         VotesLost,
         RoundZeroTwice,
         Reopened,
+        NotAllStamps,
+        LowerQuorum,
+        OwnStampLost,
+        GatewayCameBack,
         DoneBeforeDelivery,
         ReceiptIsNotFinished,
         NeededGroupRemoved,

@@ -3,10 +3,12 @@
 The paper's setting: one group of d processes that are also the acceptors, the sender among them, and the decision
 relayed. Its reliable multicast relays every message eagerly; ours relays on silence. Both are run. What goes to
 and from the client, and the reports that make a receipt, are ours and not the paper's: they are not counted.
+
+Beside that, a multicast as a cluster runs it, without failures: gossip is early, and the stamps imply the number.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ordercast.core.machine import Deliver
@@ -79,8 +81,16 @@ class Observer:
         return round((self.delivered[id_] - self.submitted[id_]) / DELAY_S)
 
 
-def paper_stage(d: int, *, eager: bool, groups: int = 1, clients: int = 1) -> tuple[Stage, Observer]:
-    """One group of d, its replicas the acceptors, n01 the sender; and other groups that it is nothing to."""
+#: Nothing happens only because time passes.
+PATIENT = Settings(gossip_s=1e6, silence_s=1e6)
+
+
+def published(*, eager: bool) -> Settings:
+    return replace(PATIENT, relay_eagerly=eager, gossip_early=False, stamps_wait_s=0.0)
+
+
+def paper_stage(d: int, settings: Settings, *, groups: int = 1, clients: int = 1) -> tuple[Stage, Observer]:
+    """One group of d, its replicas the acceptors, n01 sender and coordinator; and groups that it is nothing to."""
     names = tuple(f"n{i:02}" for i in range(1, d + 1))
     members = {"a": names}
     members |= {f"g{i}": names[:1] for i in range(1, groups)}
@@ -89,17 +99,26 @@ def paper_stage(d: int, *, eager: bool, groups: int = 1, clients: int = 1) -> tu
         acceptors=None,
         gateways=names[:1],
         clients=clients,
-        settings=Settings(relay_eagerly=eager, gossip_early=False, gossip_s=1e6, silence_s=1e6),
+        settings=settings,
     )
-    return stage, Observer(stage, names[-1])
+    return stage, Observer(stage, names[0])
 
 
 def one_multicast(d: int, *, eager: bool, groups: int = 1) -> Count:
-    stage, _ = paper_stage(d, eager=eager, groups=groups)
+    return _one_multicast(d, published(eager=eager), groups)
+
+
+def one_multicast_implied(d: int) -> Count:
+    """As a cluster runs it: its number is what everyone has stamped."""
+    return _one_multicast(d, PATIENT, groups=1)
+
+
+def _one_multicast(d: int, settings: Settings, groups: int) -> Count:
+    stage, _ = paper_stage(d, settings, groups=groups)
     # A first message, not counted, after which everyone has been heard of.
     stage.publish("c1", "a")
     stage.run(0.05)
-    observer = Observer(stage, f"n{d:02}")
+    observer = Observer(stage, "n01")
     stage.publish("c1", "a")
     stage.run(0.05)
     stage.finish()
@@ -111,7 +130,7 @@ def one_multicast(d: int, *, eager: bool, groups: int = 1) -> Count:
 def steps_with_fresh_messages(d: int) -> int:
     """A stream of messages by different senders, one per step: their stamps carry the gossip."""
     senders = 16
-    stage, observer = paper_stage(d, eager=False, clients=senders)
+    stage, observer = paper_stage(d, published(eager=False), clients=senders)
     for index in range(senders):
         stage.publish(f"c{index + 1}", "a")
         stage.run(DELAY_S)
@@ -119,6 +138,18 @@ def steps_with_fresh_messages(d: int) -> int:
     stage.finish()
     middle = sorted(observer.delivered)[4:-6]
     return max(observer.steps(id_) for id_ in middle)
+
+
+def implied_rows(ds: Sequence[int] = (3, 5)) -> list[Row]:
+    """What is published is with consensus on the number, and eager relay."""
+    result = []
+    for d in ds:
+        count, with_ = one_multicast_implied(d), f"d = {d}, stamps imply the number"
+        formula = 3 * (d - 1) ** 2 + 4 * (d - 1)
+        result.append(Row(f"communication steps, {with_} (published: consensus)", 6, count.steps))
+        result.append(Row(f"messages, {with_} (published: consensus)", formula, count.without_gossip))
+        result.append(Row(f"gossip messages, {with_} (published: consensus)", (d - 1) ** 2, count.lone_gossip))
+    return result
 
 
 def rows(ds: Sequence[int] = range(2, 13), groups: Sequence[int] = (1, 10, 100, 1000)) -> list[Row]:
@@ -134,6 +165,7 @@ def rows(ds: Sequence[int] = range(2, 13), groups: Sequence[int] = (1, 10, 100, 
         result.append(Row(f"gossip messages, d = {d}", (d - 1) ** 2, counts[d, True].lone_gossip))
         lazy = counts[d, False]
         result.append(Row(f"messages, d = {d}, lazy relay (published: eager)", formula, lazy.without_gossip))
+    result += implied_rows()
     for d in ds:
         result.append(Row(f"largest message in bytes, d = {d}", "f(d)", counts[d, False].bytes_max))
     for number in groups:

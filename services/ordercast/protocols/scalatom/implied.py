@@ -1,0 +1,94 @@
+"""Numbers that the stamps leave no choice about: decided without asking an acceptor.
+
+[SCALATOM Fig.5 step 3] Whoever proposes, in whatever round, proposes the highest of the stamps that it has, from a
+qualified majority at least; and what acceptors have voted for was proposed so. A replica stamps an envelope once,
+and durably before anyone hears of it. So if all stamps are known, and those below the highest are not a qualified
+majority by themselves, then every proposal that was or will be made is that highest stamp: it is decided, whether
+acceptors know it or not. Who has to find out later, after a crash, collects stamps and gets to the same number.
+
+A group that is gone takes its stamps with it. So nobody proposes a number of its own for an envelope one of whose
+groups is gone (`Held.is_whole`): it is decided already, and others know at what.
+
+This saves a round trip and a sync where replicas agree on the time, as those that hear from one gateway in order
+do. The coordinator waits a little for the last stamps. A replica whose stamp did not come in that time is late,
+and is not waited for until one of its stamps does.
+"""
+
+from typing import TYPE_CHECKING
+
+from ordercast.core.machine import SetTimer
+from ordercast.core.quorums import qualified_majority
+from ordercast.protocols.scalatom.held import Held
+
+if TYPE_CHECKING:
+    from ordercast.protocols.scalatom.machine import Scalatom
+
+STAMPS_TIMER = "stamps"
+
+
+class Implied:
+    def __init__(self, machine: "Scalatom") -> None:
+        self.machine = machine
+        #: Envelopes that a quorum has stamped, and until when it was worth waiting for the others.
+        self.waiting: dict[bytes, float] = {}
+        self.late: dict[str, None] = {}
+        self._is_timer_set = False
+
+    def on_quorum(self, held: Held) -> None:
+        """We coordinate it, and a qualified majority has stamped it: decide, wait for more stamps, or propose."""
+        machine = self.machine
+        sn = max(held.stamps.values())
+        missing = self._missing(held)
+        if not machine.settings.stamps_wait_s or self.is_open(held, sn):
+            machine.propose(held, sn)
+            return
+        for process in held.stamps:
+            self.late.pop(process, None)
+        if not missing:
+            machine.decide_by_stamps(held, sn)
+            return
+        if held.id not in self.waiting:
+            wait_s = self._patience_s()
+            self.waiting[held.id] = machine.now + wait_s
+            self._set_timer(wait_s)
+        if any(process in self.late for process in missing):
+            machine.propose(held, sn)
+
+    def _patience_s(self) -> float:
+        """Where decisions take long, so would asking the acceptors. But nobody else is to step in meanwhile."""
+        settings = self.machine.settings
+        return max(settings.stamps_wait_s, min(self.machine.decision_s, settings.silence_s / 2))
+
+    def is_open(self, held: Held, sn: int) -> bool:
+        """Another proposer may have a quorum whose highest stamp is below this one."""
+        machine = self.machine
+        assert machine.view is not None
+        groups = machine.view.groups
+        lower = {process for process, stamp in held.stamps.items() if stamp < sn}
+        return bool(lower) and qualified_majority((groups[name].replicas for name in held.names), lower)
+
+    def heard(self, held: Held, process: str) -> None:
+        """It stamped what is not decided yet. If we proposed that without it: in time, had we waited?"""
+        if held.id in self.waiting:
+            self.late.pop(process, None)
+
+    def on_timer(self) -> None:
+        machine = self.machine
+        self._is_timer_set = False
+        for id_ in [id_ for id_, until in self.waiting.items() if machine.now >= until]:
+            held = machine.held.get(id_)
+            if held is not None and held.sn is None and not held.proposed:
+                self.late.update(dict.fromkeys(self._missing(held)))
+                machine.propose_if_coordinator(held)
+            del self.waiting[id_]
+        if self.waiting:
+            self._set_timer(min(self.waiting.values()) - machine.now)
+
+    def _missing(self, held: Held) -> list[str]:
+        assert self.machine.view is not None
+        return [process for process in self.machine.view.replicas_of(held.names) if process not in held.stamps]
+
+    def _set_timer(self, delay: float) -> None:
+        if not self._is_timer_set:
+            self._is_timer_set = True
+            self.machine.out.append(SetTimer(STAMPS_TIMER, delay))
