@@ -28,7 +28,7 @@ class GatewaySettings:
     producers_refused_max: int = 16_384
     #: Envelopes that are not finished; what replicas keep per gateway is bounded by it.
     envelopes_open_max: int = 64
-    #: Of so many envelopes to a group, one says which are finished: hearing it is work, and more where more is open.
+    #: Of so many envelopes to a group, one says which are finished: hearing it is work, the more of them are open.
     finished_every: int = 16
     envelope_messages_max: int = 1024
     envelope_bytes_max: int = 1 << 20

@@ -16,9 +16,11 @@ and is not waited for until one of its stamps does.
 
 from typing import TYPE_CHECKING
 
-from ordercast.core.machine import SetTimer
+from ordercast.core.ids import pack_u64
+from ordercast.core.machine import Send, SetTimer
 from ordercast.core.quorums import qualified_majority
 from ordercast.protocols.scalatom.held import Held
+from ordercast.v1.consensus_pb2 import Decide
 
 if TYPE_CHECKING:
     from ordercast.protocols.scalatom.machine import Scalatom
@@ -45,7 +47,7 @@ class Implied:
         for process in held.stamps:
             self.late.pop(process, None)
         if not missing:
-            machine.decide_by_stamps(held, sn)
+            self._decide(held, sn)
             return
         if held.id not in self.waiting:
             wait_s = self._patience_s()
@@ -58,6 +60,18 @@ class Implied:
         """Where decisions take long, so would asking the acceptors. But nobody else is to step in meanwhile."""
         settings = self.machine.settings
         return max(settings.stamps_wait_s, min(self.machine.decision_s, settings.silence_s / 2))
+
+    def _decide(self, held: Held, sn: int) -> None:
+        """As if consensus had said so."""
+        machine = self.machine
+        assert machine.view is not None
+        value, others = pack_u64(sn), machine.others(held.names)
+        if others:
+            # A group without a replica in this process learns of the decision from our message alone.
+            is_awaited = any(machine.process not in machine.view.groups[name].replicas for name in held.names)
+            machine.out.append(Send(others, Decide(instance=held.id, value=value), urgent=is_awaited))
+        machine.decide(held.id, value)
+        machine.report_decided(held, sn)
 
     def is_open(self, held: Held, sn: int) -> bool:
         """Another proposer may have a quorum whose highest stamp is below this one."""

@@ -480,28 +480,9 @@ class Scalatom:
             learners,
             value,
             header.coordinator.number,
-            *self._finished(header),
+            *self.repair.to_close(header),
         )
         self.out.append(Hand(PROPOSER, proposal))
-
-    def _finished(self, header: Header) -> tuple[int, tuple[int, ...]]:
-        """What acceptors may forget: as this envelope says, or an earlier one that was delivered here."""
-        if header.done:
-            return header.done, tuple(header.open)
-        incarnation = incarnation_of(header.id)
-        known = (replica.done.get(incarnation) for replica in self._replicas_for(self.held.get(header.id)))
-        return next(((finished.done, finished.open) for finished in known if finished is not None), (0, ()))
-
-    def decide_by_stamps(self, held: Held, sn: int) -> None:
-        """As if consensus had said so: see implied.py."""
-        assert held.envelope is not None and self.view is not None
-        value, others = pack_u64(sn), self.others(held.names)
-        if others:
-            # A group without a replica in this process learns of the decision from our message alone.
-            is_awaited = any(self.process not in self.view.groups[name].replicas for name in held.names)
-            self.out.append(Send(others, Decide(instance=held.id, value=value), urgent=is_awaited))
-        self._decide(held.id, value)
-        self._report_decided(held, sn)
 
     def _release_proposer(self, id_: bytes) -> None:
         """We know, and will not propose any more: the proposer may forget the instance."""
@@ -511,12 +492,12 @@ class Scalatom:
     # --------------------------------------------------------------------------------- step 4: decision
 
     def _on_decided(self, event: Decided) -> None:
-        held = self._decide(event.instance, event.value)
+        held = self.decide(event.instance, event.value)
         self._release_proposer(event.instance)
         if held is not None and held.envelope is not None:
-            self._report_decided(held, unpack_u64(event.value))
+            self.report_decided(held, unpack_u64(event.value))
 
-    def _report_decided(self, held: Held, sn: int) -> None:
+    def report_decided(self, held: Held, sn: int) -> None:
         """At once: the producer's next envelope waits for this and not for the delivery (E6)."""
         assert held.envelope is not None
         self._report(held.envelope.header, EnvelopeDecided(id=held.id, order_key=order_key(sn, held.id)))
@@ -525,7 +506,7 @@ class Scalatom:
         instance, value = event.message.instance, event.message.value
         if len(instance) != ID_BYTES or len(value) != 8 or unpack_u64(value) > CLOCK_MAX:
             raise RemoteProtocolError("not a decision")
-        held = self._decide(instance, value)
+        held = self.decide(instance, value)
         if held is None:
             return
         if held.proposed:
@@ -536,7 +517,7 @@ class Scalatom:
             if others:
                 self.out.append(Send(others, event.message))
 
-    def _decide(self, id_: bytes, value: bytes) -> Held | None:
+    def decide(self, id_: bytes, value: bytes) -> Held | None:
         """[Fig.5 step 4] Returns the envelope if that was news."""
         sn = unpack_u64(value)
         held = self.held.get(id_)
@@ -553,10 +534,10 @@ class Scalatom:
         held = self.held.get(id_)
         if held is not None and held.sn is not None:
             return held.sn
-        delivered = (replica.delivered.get(id_) for replica in self._replicas_for(held))
+        delivered = (replica.delivered.get(id_) for replica in self.replicas_for(held))
         return next((sn_of(d.key) for d in delivered if d is not None), None)
 
-    def _replicas_for(self, held: Held | None) -> Iterable[Replica]:
+    def replicas_for(self, held: Held | None) -> Iterable[Replica]:
         """Those that the envelope is for; all, if we do not know: there may be hundreds."""
         if held is None or not held.names:
             return self.replicas.values()
@@ -582,7 +563,7 @@ class Scalatom:
         The paper raises a clock by one even if it is above the number: that only makes replicas differ.
         """
         assert held.sn is not None
-        for replica in self._replicas_for(held):
+        for replica in self.replicas_for(held):
             self.raise_clock(replica, held.sn + 1)
         for name in held.undelivered:
             replica = self.replicas[name]
@@ -696,7 +677,7 @@ class Scalatom:
         held = self.held.get(id_)
         if held is None or held.undelivered:
             return
-        if not any(id_ in r.delivered and not r.delivered[id_].buried for r in self._replicas_for(held)):
+        if not any(id_ in r.delivered and not r.delivered[id_].buried for r in self.replicas_for(held)):
             del self.held[id_]
 
     def _on_advance(self, event: Advance) -> None:

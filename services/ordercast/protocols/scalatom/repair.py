@@ -13,7 +13,7 @@ from ordercast.core.machine import Observe, Receive, Send
 from ordercast.core.quorums import has_majority
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.replica import Delivered, Replica
-from ordercast.v1.common_pb2 import Destination
+from ordercast.v1.common_pb2 import Destination, Header
 from ordercast.v1.consensus_pb2 import Close, ClosedRecord, Decide
 from ordercast.v1.sequencer_pb2 import Disseminate, Have, HaveAsk, Pull
 
@@ -252,6 +252,14 @@ class Repair:
         # What we stamped ourselves, we took with a view that had the group: it is gone. Of what came by the log
         # somebody must know: a group that our view does not have yet may still lack it.
         return delivered.rec_ts is not None or name in delivered.durable
+
+    def to_close(self, header: Header) -> tuple[int, tuple[int, ...]]:
+        """What acceptors may forget: as this envelope says, or an earlier one that was delivered here."""
+        if header.done:
+            return header.done, tuple(header.open)
+        machine, incarnation = self.machine, incarnation_of(header.id)
+        known = (replica.done.get(incarnation) for replica in machine.replicas_for(machine.held.get(header.id)))
+        return next(((finished.done, finished.open) for finished in known if finished is not None), (0, ()))
 
     def close_again(self, peer: str) -> None:
         """An acceptor that was away may have missed that instances are finished, and would keep them for ever."""

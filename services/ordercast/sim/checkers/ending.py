@@ -128,17 +128,16 @@ def check_gone(world: World, groups: Iterable[str]) -> None:
 def check_bounded(world: World, gateway: GatewaySettings, gateways: int) -> None:
     """Delivered envelopes are remembered only until a live gateway's window has moved on, and it has said so."""
     open_max, every = gateway.envelopes_open_max, gateway.finished_every
-    limit = (open_max + every) * gateways
     for process in world.processes.values():
         for role, slot in process.slots.items():
-            buffers = slot.machine.buffers()
-            if role == "scalatom":
-                groups = max(1, len(slot.machine.replicas))  # type: ignore[attr-defined]
-                for buffer in ("held", "delivered", "history"):
-                    if buffers[buffer] > limit * groups:
-                        raise Violation("bounded", f"{process.name} keeps {buffers[buffer]} in {buffer}")
             machine: Any = slot.machine
-            if (
+            buffers = machine.buffers()
+            if role == "scalatom":
+                limit = (open_max + every) * gateways * max(1, len(machine.replicas))
+                for buffer in ("held", "delivered", "history"):
+                    if buffers[buffer] > limit:
+                        raise Violation("bounded", f"{process.name} keeps {buffers[buffer]} in {buffer}")
+            elif (
                 role == "acceptor"
                 and buffers["instances"] > (open_max + every * len(machine.view.groups)) * gateways
             ):
