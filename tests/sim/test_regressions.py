@@ -61,8 +61,9 @@ def test_an_acceptor_that_was_away_hears_what_is_finished() -> None:
 
 
 def test_promises_do_not_pile_up_where_stamps_imply_every_number() -> None:
-    """n1 hears no decision of n3 and asks the acceptors each time, but nobody asks them for a vote."""
+    """n1 hears of no decision and asks the acceptors each time, but nobody asks them for a vote."""
     story = Stage({"a": ("n1", "n2", "n3")})
+    story.block("n2", "n1")
     story.block("n3", "n1")
     for _ in range(10):
         story.publish("c1", "a")
@@ -225,3 +226,32 @@ def test_what_comes_late_of_a_retired_incarnation_is_buried_at_once() -> None:
     assert story.cluster.machine("n3", "scalatom").replicas["a"].position == 1
     assert story.cluster.machine("n3", "scalatom").buffers()["delivered"] == 0
     story.finish()
+
+
+def test_what_waits_behind_a_message_that_is_given_up_does_not_come_before_it() -> None:
+    """The client has moved on and another gateway has sent the message: only there it may be waited for."""
+    nodes = ("n1", "n2", "n3")
+    story = Stage({"a": nodes, "c": ("n7",)})
+    story.raise_clock("n7", "c", 100)
+    for node in (*nodes, "n7"):
+        story.block("g1", node)
+    story.impatient("c1", 0.5)
+    for groups in (("a",), ("a", "c"), ("a",)):  # the first is stuck at g1, and the others wait behind it
+        story.publish("c1", *groups)
+    story.run(0.2)
+    story.cluster.machine("c1", "client").settings.gateways[:] = ["g2"]
+    for node in ("g2", *nodes):
+        story.block(node, "n7")
+    story.run(1.0)  # g2 has ordered the first, and sent the second, which waits for n7
+    story.world.network.disconnect("g1", "c1")
+    story.close("c")
+    story.tell("g1")  # it gives up the second
+    for node in nodes:
+        story.open("g1", node)
+    story.run(1.0)
+    story.finish()
+    assert [key[1:] for key in story.cluster.logs.groups["a"].messages] == [
+        (("a",), 1),
+        (("a", "c"), 1),
+        (("a",), 2),
+    ]

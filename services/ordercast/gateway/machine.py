@@ -183,22 +183,29 @@ class Gateway:
         """What is in an envelope cannot be withdrawn; what is not yet will never be."""
         self._may_fill = True
         for producer in self.producers.values():
-            given_up = producer.give_up(groups)
-            if given_up and not producer.outstanding:
+            gone, behind = producer.give_up(groups)
+            if gone and not producer.outstanding:
                 self.pressure.producers -= 1
-            for item in given_up:
-                self.pressure.gave(item.taken, self.now)
-                self.waiting_bytes -= item.size
-                refused = PublishRequest(
-                    producer=item.producer,
-                    groups=item.groups,
-                    first_sequence=item.first_sequence,
-                    messages=item.messages,
-                    open_token=item.open_token,
+            for item in gone:
+                self._give_back(item, PUBLISH_STATUS_NOT_FOUND, self._being_deleted(item.groups))
+            for item in behind:
+                self._give_back(
+                    item, PUBLISH_STATUS_SEQUENCE_GAP, "an earlier request was given up: repeat this one"
                 )
-                self._refuse(item.client, refused, PUBLISH_STATUS_NOT_FOUND, self._being_deleted(item.groups))
             if not producer.waiting:
                 self.waiting.pop(producer.id, None)
+
+    def _give_back(self, item: Waiting, status: PublishStatus, detail: str) -> None:
+        self.pressure.gave(item.taken, self.now)
+        self.waiting_bytes -= item.size
+        refused = PublishRequest(
+            producer=item.producer,
+            groups=item.groups,
+            first_sequence=item.first_sequence,
+            messages=item.messages,
+            open_token=item.open_token,
+        )
+        self._refuse(item.client, refused, status, detail)
 
     def _being_deleted(self, groups: Groups) -> str:
         assert self.view is not None

@@ -39,6 +39,11 @@ class Waiting:
     #: What it counts in the pressure on the gateway, once it is accepted.
     taken: Taken = field(default_factory=Taken)
 
+    def may_not_overtake(self, other: "Waiting") -> bool:
+        if self.groups == other.groups:
+            return True
+        return not (self.unordered or other.unordered) and any(group in other.groups for group in self.groups)
+
     @property
     def key(self) -> RequestKey:
         """What a client that repeats it sends again."""
@@ -103,17 +108,29 @@ class Producer:
         self.outstanding += item.cost
         self.waiting.append(item)
 
-    def give_up(self, groups: Collection[str]) -> list[Waiting]:
-        """Forget what waits for one of these groups, and that such a request may come again."""
-        given_up = [item for item in self.waiting if any(group in groups for group in item.groups)]
-        for item in given_up:
-            self.waiting.remove(item)
-            del self.requests[item.key]
-            self.outstanding -= item.cost
+    def give_up(self, groups: Collection[str]) -> tuple[list[Waiting], list[Waiting]]:
+        """Forget what waits for one of these groups, what waits behind that, and that such a one may come again.
+
+        m1 to {A, C}, m2 to {A} wait here, and the client has moved on: another gateway has sent m1, which is not
+        decided. C is closed, and m1 is given up here. If m2 then left it would come before m1.
+        """
         for place in list(self.refused):
             if any(group in groups for group in place[0]):
                 del self.refused[place]
-        return given_up
+        gone: list[Waiting] = []
+        behind: list[Waiting] = []
+        for item in self.waiting:
+            if any(group in groups for group in item.groups):
+                gone.append(item)
+            elif any(item.may_not_overtake(other) for other in (*gone, *behind)):
+                behind.append(item)
+        for item in (*gone, *behind):
+            self.waiting.remove(item)
+            del self.requests[item.key]
+            self.outstanding -= item.cost
+        for item in behind:
+            self.refuse(item)
+        return gone, behind
 
     @property
     def is_idle(self) -> bool:
