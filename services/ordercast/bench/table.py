@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import groupby
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -67,6 +68,31 @@ def envelopes_table(rows: Sequence[Row]) -> Table:
                 f"{row.server_cpu_ms_per_envelope:.2f}",
             )
     return found
+
+
+def stages_table(stages: Sequence[dict[str, Any]]) -> Table:
+    found = _table(
+        "where a message's time goes",
+        ("in flight", "stage"),
+        ("p50 ms", "p99 ms", "share", "envelopes"),
+    )
+    for in_flight, entries in groupby(stages, key=lambda entry: entry["in_flight"]):
+        for number, entry in enumerate(entries):
+            found.add_row(
+                "" if number else f"{in_flight:,}",
+                stage_name(entry),
+                figure(entry["p50_ms"]),
+                figure(entry["p99_ms"]),
+                f"{entry['share']:.0%}",
+                f"{entry['envelopes']:,}",
+            )
+        found.add_section()
+    return found
+
+
+def stage_name(entry: dict[str, Any]) -> str:
+    implied = entry.get("implied_share")
+    return entry["stage"] if implied is None else f"{entry['stage']} (implied by the stamps: {implied:.0%})"
 
 
 def goals_table(goals: Sequence[Goal]) -> Table:

@@ -188,7 +188,9 @@ def show(result: "Result") -> None:
         out.print(
             f"{stage['stage']:>14} {stage['cpu_s']:8.2f} s  {stage['share']:6.1%}  {stage['events']:,} events"
         )
-    for entry in (*result.stages, *result.overload):
+    if result.stages:
+        out.print(table.stages_table(result.stages))
+    for entry in result.overload:
         out.print(", ".join(f"{name} {value}" for name, value in entry.items()), highlight=False, markup=False)
     if result.agenda.peers:
         out.print(table.goals_table(result.goals))

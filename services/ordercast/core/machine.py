@@ -257,6 +257,8 @@ class Observe(Effect):
     stage: str
     id: bytes
     detail: str = ""
+    #: When what the stage ends with began, if no other stage tells.
+    since: float | None = None
 
 
 @runtime_checkable

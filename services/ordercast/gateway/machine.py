@@ -457,7 +457,8 @@ class Gateway:
             self.open_by_group[group] = self.open_by_group.get(group, 0) + 1
         self.out.append(Send(self.view.replicas_of(groups), Disseminate(envelope=envelope)))
         if self.observe:
-            self.out.append(Observe("submit", id_, ",".join(groups)))
+            accepted = min(item.taken.at for item in items)
+            self.out.append(Observe("submit", id_, ",".join(groups), since=accepted))
         return True
 
     def _finished_to_tell(self, groups: Groups) -> tuple[int, list[int]]:
@@ -561,6 +562,8 @@ class Gateway:
         opened.delivered.setdefault(delivered.group, delivered)
         if len(opened.delivered) == len(opened.groups) and not opened.answered:
             self._answer(opened)
+            if self.observe:
+                self.out.append(Observe("answered", delivered.id, ",".join(opened.groups)))
         self._finish(opened)
 
     def _answer(self, opened: Open) -> None:

@@ -47,7 +47,7 @@ class GatewayProcess:
         )
 
     def machines(self, domain: Domain) -> dict[str, Machine]:
-        machine = Gateway(self.node.name, self.settings)
+        machine = Gateway(self.node.name, self.settings, observe=self.node.settings.stages)
         self.intake.machines[domain.name] = machine
         return {ROLE: machine}
 

@@ -39,6 +39,7 @@ from ordercast.runtime.peer_service import serve_peers
 from ordercast.runtime.profile import Profile
 from ordercast.runtime.server import GrpcServer
 from ordercast.runtime.settings import ProcessSettings, split_address
+from ordercast.runtime.stages import Stages
 from ordercast.runtime.status import Refused
 from ordercast.runtime.storage import Storage
 from ordercast.runtime.tls import Credentials
@@ -117,6 +118,9 @@ class Node:
             on_broken=self.broken,
             profile=self.profile,
         )
+        self.stages = Stages(self.clock.now) if settings.stages else None
+        if self.stages is not None:
+            self.host.on_observe = self.stages.observe
         self.writer = self.host.writer = Writer(
             self.storage,
             loop,
@@ -229,6 +233,8 @@ class Node:
         self.host.stop()
         if self.profile is not None:
             log.info("profile", cpu_s=time.process_time(), spent=self.profile.document())
+        if self.stages is not None:
+            self.stages.log_all()
         self.writer.stop()
         self.storage.close()
         log.info("stopped")

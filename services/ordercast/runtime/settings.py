@@ -280,6 +280,7 @@ class Settable(BaseSettings):
         default=TlsSettings(), description="PEM files, read again when they change; none: no encryption"
     )
     profile: bool = Field(default=False, description="logs at the end where the time went, by machine and event")
+    stages: bool = Field(default=False, description="logs at the end how long envelopes took, by stage")
     fault_injection: bool = Field(default=False, description="serves FaultService; for tests only")
     wall_offset_s: float = Field(
         default=0.0,

@@ -8,12 +8,14 @@ from ordercast.protocols.scalatom.machine import PROPOSER, Scalatom
 from ordercast.protocols.scalatom.settings import from_map
 
 
-def ordering_machines(protocol: str, process: str, settings: Mapping[str, str]) -> dict[str, Machine]:
+def ordering_machines(
+    protocol: str, process: str, settings: Mapping[str, str], *, observe: bool = False
+) -> dict[str, Machine]:
     """By role; the protocol's own machine has the protocol's name."""
     match protocol:
         case "scalatom":
             return {
-                protocol: Scalatom(process, from_map(settings)),
+                protocol: Scalatom(process, from_map(settings), observe=observe),
                 PROPOSER: Proposer(process, protocol),
             }
     raise ValueError(f"no sequencer knows the protocol {protocol!r}")

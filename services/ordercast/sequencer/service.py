@@ -34,7 +34,8 @@ class Sequencer:
         return found is not None and self.node.name in found.replicas
 
     def machines(self, domain: Domain) -> dict[str, Machine]:
-        return ordering_machines(domain.protocol, self.node.name, domain.settings)
+        observe = self.node.settings.stages
+        return ordering_machines(domain.protocol, self.node.name, domain.settings, observe=observe)
 
     def changed(self) -> None:
         """Forget the logs of groups that are gone, and those who read them."""

@@ -329,7 +329,7 @@ class Scalatom:
             self.replicas[name].stamp(held.id, held.rec_ts)
         self.persist_and_tell(held)
         if self.observe:
-            self.out.append(Observe("timestamped", held.id, f"rec_ts {held.rec_ts}"))
+            self.out.append(Observe("timestamped", held.id, f"rec_ts {held.rec_ts}", since=self.now))
         sn = self.known_sn(held.id)
         if sn is not None:
             # Heard before the envelope came, or delivered from the log of another group here.
@@ -483,6 +483,8 @@ class Scalatom:
             *self.repair.to_close(header),
         )
         self.out.append(Hand(PROPOSER, proposal))
+        if self.observe:
+            self.out.append(Observe("proposed", held.id, f"sn {sn}"))
 
     def _release_proposer(self, id_: bytes) -> None:
         """We know, and will not propose any more: the proposer may forget the instance."""

@@ -1,0 +1,138 @@
+"""What processes note of envelopes on their way: what machines observe, and what is remembered and logged."""
+
+import io
+import json
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from ordercast.core.machine import Effect, Observe
+from ordercast.runtime import logs
+from ordercast.runtime.settings import LogSettings
+from ordercast.runtime.stages import EVENT, Stages
+from tests.unit import gateway_host, scalatom_host
+from tests.unit.driving import envelope_of
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now = 10.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+# ------------------------------------------------------------------------------------------- what is remembered
+
+
+def test_the_first_time_counts_and_a_delivery_once_for_each_group() -> None:
+    time = Time()
+    stages = Stages(time)
+    for detail in ("a#1 7", "b#2 3", "a#1 7"):
+        stages.observe("d", Observe("delivered", b"id", detail))
+        time.now += 1.0
+    stages.observe("d", Observe("decided", b"id", "sn 4"))
+    assert stages.marks == {
+        ("d", b"id"): {"delivered a#1": (10.0, 10.0), "delivered b#2": (11.0, 11.0), "decided": (13.0, 13.0)}
+    }
+
+
+def test_a_stage_that_began_earlier_has_both_times() -> None:
+    stages = Stages(Time())
+    stages.observe("d", Observe("timestamped", b"id", "rec_ts 5", since=8.5))
+    assert stages.marks["d", b"id"] == {"timestamped": (8.5, 10.0)}
+
+
+def test_envelopes_of_two_domains_with_one_id_are_two() -> None:
+    stages = Stages(Time())
+    stages.observe("d", Observe("submit", b"id"))
+    stages.observe("e", Observe("decided", b"id"))
+    assert [list(marks) for marks in stages.marks.values()] == [["submit"], ["decided"]]
+
+
+def test_only_the_latest_envelopes_are_remembered() -> None:
+    stages = Stages(Time(), envelopes_max=2)
+    for id_ in (b"1", b"2", b"3"):
+        stages.observe("d", Observe("submit", id_))
+    assert [id_ for _, id_ in stages.marks] == [b"2", b"3"]
+
+
+@pytest.fixture
+def logged() -> Iterator[io.StringIO]:
+    stream = io.StringIO()
+    logs.configure("n1", LogSettings(), stream)
+    yield stream
+    structlog.reset_defaults()
+
+
+def test_each_envelope_is_logged_whole(logged: io.StringIO) -> None:
+    stages = Stages(Time())
+    for id_ in (b"\x01", b"\x02"):
+        stages.observe("d", Observe("submit", id_, "a#1", since=9.0))
+        stages.observe("d", Observe("answered", id_))
+    stages.log_all()
+    lines = [json.loads(line) for line in logged.getvalue().splitlines()]
+    assert [(line["event"], line["domain"], line["envelope"]) for line in lines] == [
+        (EVENT, "d", "01"),
+        (EVENT, "d", "02"),
+    ]
+    assert lines[0]["marks"] == {"submit": [9.0, 10.0], "answered": [10.0, 10.0]}
+
+
+# ---------------------------------------------------------------------------------------- what machines observe
+
+
+def observed(effects: list[Effect]) -> list[tuple[str, float | None]]:
+    return [(effect.stage, effect.since) for effect in effects if isinstance(effect, Observe)]
+
+
+def observing_gateway() -> gateway_host.Host:
+    host = gateway_host.Host()
+    host.machine.observe = True
+    return host
+
+
+def test_a_gateway_tells_when_the_first_request_of_an_envelope_came() -> None:
+    host = observing_gateway()
+    first = host.submit("a")
+    came = host.now = 3.0
+    host.publish("a", first=2)
+    host.now = 4.0
+    host.publish("a", first=3)
+    host.now = 5.0
+    assert observed(host.decide(first, 7, "n1")) == [("submit", came)]
+
+
+def test_a_gateway_tells_once_that_it_has_answered_behind_the_receipts() -> None:
+    host = observing_gateway()
+    envelope = host.submit("a", "b")
+    assert observed(host.deliver(envelope, 7, "a")) == []
+    effects = host.deliver(envelope, 7, "b")
+    assert observed(effects) == [("answered", None)]
+    assert isinstance(effects[-1], Observe)
+    assert observed(host.deliver(envelope, 7, "b")) == []
+
+
+def observing_replica() -> scalatom_host.Host:
+    host = scalatom_host.Host()
+    host.machine.observe = True
+    return host
+
+
+def test_a_replica_tells_when_an_envelope_came_when_it_proposed_and_when_it_knew() -> None:
+    host, envelope = observing_replica(), envelope_of(0, "a")
+    came = host.now
+    assert observed(host.take(envelope)) == [("timestamped", came)]
+    host.now += 1.0
+    assert observed(host.stamp("n2", envelope, 0)) == [("proposed", None)]
+    assert observed(host.decide(envelope, 0)) == [("decided", None)]
+    assert observed(host.gossip("n2", 1)) == [("delivered", None)]
+
+
+def test_what_was_not_asked_for_is_not_observed() -> None:
+    gateway, replica, envelope = gateway_host.Host(), scalatom_host.Host(), envelope_of(0, "a")
+    submitted = gateway.publish("a")
+    (sent,) = gateway_host.envelopes(submitted)
+    effects = [*submitted, *gateway.deliver(sent, 7, "a"), *replica.order(envelope, 0)]
+    assert observed(effects) == []
