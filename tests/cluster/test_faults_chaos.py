@@ -18,7 +18,8 @@ def test_a_run_of_random_kills_pauses_and_partitions_is_clean(tmp_path):
 
 def test_disks_that_answer_before_they_sync_are_noticed_by_what_is_lost(tmp_path):
     report = Chaos(tmp_path, seconds=MUTANT_SECONDS, seed=1, mutant="answers-before-fsync").run()
-    assert report.verdict.lost > 0, report.document()
+    # Some processes find out by themselves that what they have cannot be, and end.
+    assert report.verdict.lost > 0 or report.verdict.findings, report.document()
 
 
 def test_a_gateway_that_forgets_who_sent_what_is_noticed_by_what_is_there_twice(tmp_path):

@@ -1,16 +1,19 @@
 """Random kills, pauses and partitions on a local cluster while clients publish and subscribe; then the audit."""
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import cycle
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import grpc
+
 from ordercast.local.audit import Verdict, audit
-from ordercast.local.cluster import LocalCluster
+from ordercast.local.cluster import ClusterError, LocalCluster
 from ordercast.local.load import Load, collect_logs, wait_for_equal_logs
 from ordercast.local.setup import create_groups
 from ordercast.v1.faults_pb2 import InjectRequest
@@ -25,6 +28,7 @@ LIE_S = 0.5
 #: A crash shows what a disk that lies loses only when something was acknowledged since the last one.
 LIED_RECEIPTS_MIN = 50
 LIED_S_MAX = 5.0
+BROKEN_CHARS_MAX = 300
 #: Between two messages of a producer. A gateway that forgets shows only in what is under way when it is killed.
 PAUSE_S = 0.01
 PAUSE_S_FORGETFUL = 0.0
@@ -90,6 +94,7 @@ class Chaos:
         self.receipts = 0
         self.on_action = on_action
         self.actions: list[Action] = []
+        self.broken: list[str] = []
         self.begun = 0.0
         #: How to undo what was done, when its time comes.
         self.undo: list[tuple[float, Callable[[], None]]] = []
@@ -128,12 +133,16 @@ class Chaos:
         await asyncio.to_thread(self._end_faults)
         await asyncio.wait(producers, timeout=self.settle_s)
         await load.caught_up(self.settle_s)
-        await asyncio.to_thread(wait_for_equal_logs, self.cluster.gateways[0], self.settle_s)
+        with self._may_be_broken():
+            await asyncio.to_thread(wait_for_equal_logs, self.cluster.gateways[0], self.settle_s)
         for task in (*producers, *subscribers):
             task.cancel()
         ended = await asyncio.gather(*producers, *subscribers, return_exceptions=True)
-        await asyncio.to_thread(collect_logs, self.cluster.gateways[0], load.evidence)
+        with self._may_be_broken():
+            await asyncio.to_thread(collect_logs, self.cluster.gateways[0], load.evidence)
         verdict = audit(load.evidence)
+        for what in self.broken:
+            verdict.find(what)
         for outcome in ended:
             if isinstance(outcome, Exception):
                 verdict.find(f"a client ended with {outcome!r}")
@@ -166,8 +175,19 @@ class Chaos:
     def _end_faults(self) -> None:
         self._undo(float("inf"))
         self.cluster.start([name for name, member in self.cluster.members.items() if not member.is_running])
-        self.cluster.wait_healthy()
-        self.cluster.heal()
+        with self._may_be_broken():
+            self.cluster.wait_healthy()
+            self.cluster.heal()
+
+    @contextlib.contextmanager
+    def _may_be_broken(self) -> Iterator[None]:
+        """Processes that were broken on purpose may notice it themselves, and end: that is a finding, too."""
+        try:
+            yield
+        except (ClusterError, grpc.RpcError) as error:
+            if self.mutant is None:
+                raise
+            self.broken.append(f"the cluster does not work any more: {str(error)[:BROKEN_CHARS_MAX]}")
 
     def _count_receipt(self) -> None:
         self.receipts += 1
@@ -214,9 +234,10 @@ class Chaos:
 
     def _restart(self, names: list[str]) -> None:
         self.cluster.start([name for name in names if not self.cluster.members[name].is_running])
-        self.cluster.wait_healthy(names)
-        if self.lies:
-            self._lie()
+        with self._may_be_broken():
+            self.cluster.wait_healthy(names)
+            if self.lies:
+                self._lie()
 
     def _pause(self) -> None:
         name = self.random.choice(sorted(self.cluster.members))
