@@ -31,7 +31,7 @@ class Defaults:
 
 ALONE = Defaults("1,64,1024", 10.0, "same,random", 1, 0, 0)
 #: Curves need more points, and medians more repetitions; a quarter of an hour has to do.
-BESIDE_PEERS = Defaults("1,8,64,256,1024", 5.0, "same", 3, 64, 1_000_000)
+BESIDE_PEERS = Defaults("1,8,64,256,1024", 4.0, "same,random", 3, 64, 1_000_000)
 
 
 def default_text(name: str) -> str:
