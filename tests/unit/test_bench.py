@@ -259,6 +259,14 @@ def test_envelopes_are_told_of_our_own_rows_only() -> None:
     assert [line.split()[0] for line in text.splitlines() if line.endswith(" 1.50")] == ["groups-1", "groups-64"]
 
 
+def test_what_an_overload_did_stands_in_a_line_for_each_phase() -> None:
+    phase = {"phase": "overload", "offered_per_second": 600_000.0, "acknowledged_per_second": 55_000.0}
+    phase |= {"goodput_ratio": 0.92, "refused_per_second": 15_000.0, "p99_ms": 950.0, "rss_anon_mb_max": 130.0}
+    text = printed(table.overload_table([phase, {**phase, "phase": "after", "recovered_after_s": 1.3}]))
+    assert "overload 600,000 55,000 92% 15,000 950 130" in " ".join(text.split())
+    assert text.rstrip().endswith("1.3")
+
+
 def test_goals_have_a_check_mark_a_cross_or_neither() -> None:
     marks = [
         Goal("done", 1.0, 2.0, 2.0, True),

@@ -90,6 +90,35 @@ def stages_table(stages: Sequence[dict[str, Any]]) -> Table:
     return found
 
 
+def overload_table(phases: Sequence[dict[str, Any]]) -> Table:
+    found = _table(
+        "ten times more than the cluster can order",
+        ("phase",),
+        (
+            "offered per s",
+            "answered per s",
+            "of the peak",
+            "refused per s",
+            "p99 ms",
+            "RssAnon MB",
+            "back after s",
+        ),
+    )
+    for phase in phases:
+        back = phase.get("recovered_after_s")
+        found.add_row(
+            phase["phase"],
+            figure(phase["offered_per_second"]),
+            figure(phase["acknowledged_per_second"]),
+            f"{phase['goodput_ratio']:.0%}",
+            figure(phase["refused_per_second"]),
+            figure(phase["p99_ms"]),
+            figure(phase["rss_anon_mb_max"]),
+            "" if back is None else figure(back),
+        )
+    return found
+
+
 def stage_name(entry: dict[str, Any]) -> str:
     implied = entry.get("implied_share")
     return entry["stage"] if implied is None else f"{entry['stage']} (implied by the stamps: {implied:.0%})"

@@ -190,7 +190,7 @@ def show(result: "Result") -> None:
         )
     if result.stages:
         out.print(table.stages_table(result.stages))
-    for entry in result.overload:
-        out.print(", ".join(f"{name} {value}" for name, value in entry.items()), highlight=False, markup=False)
+    if result.overload:
+        out.print(table.overload_table(result.overload))
     if result.agenda.peers:
         out.print(table.goals_table(result.goals))
