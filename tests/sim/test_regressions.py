@@ -1,6 +1,7 @@
 """Bugs that simulation and attacks found, told again as stories."""
 
 from ordercast.core.ids import last_key_of
+from ordercast.core.machine import Ended
 from ordercast.sim.checkers.ending import check_retired
 from ordercast.sim.stage import ACCEPTORS, Stage
 from ordercast.v1.common_pb2 import Batch
@@ -255,3 +256,24 @@ def test_what_waits_behind_a_message_that_is_given_up_does_not_come_before_it() 
         (("a", "c"), 1),
         (("a",), 2),
     ]
+
+
+def test_what_only_the_process_of_a_dead_gateway_holds_is_taken_from_its_next_life() -> None:
+    """Membership has given up the life that sent it. Refused, it would stay undecided, and block its groups."""
+    story = Stage({"a": ("n1", "n2", "n3")}, acceptors=None, gateways=("n1", "n2"))
+    for node in ("n2", "n3"):
+        story.slow_disk(node, 30.0)
+    story.publish("c1", "a")
+    story.run(0.01)
+    ended = story.world.processes["n1"].incarnation
+    for node in ("n1", "n2", "n3"):
+        story.crash(node)
+    for node in ("n1", "n2", "n3"):
+        story.restart(node)
+    for process in story.world.processes.values():
+        process.tell_all(Ended(*process.clock(), "n1", ended))
+    assert story.cluster.machine("n1", "scalatom").buffers()["undelivered"] == 1
+    story.run(5.0)
+    # Itself, and the client's repetition.
+    assert [story.cluster.machine(n, "scalatom").replicas["a"].position for n in ("n1", "n2", "n3")] == [2, 2, 2]
+    story.finish()

@@ -277,8 +277,9 @@ class Scalatom:
         id_ = header.id
         held = self.held.get(id_)
         undelivered = [name for name in local if not self.replicas[name].has_delivered(id_)]
-        if event.source == header.gateway and incarnation_of(id_) <= self.ended.get(event.source, 0):
-            return  # from a gateway that membership has given up: others may no longer take it
+        is_from_that_life = event.source == header.gateway and event.incarnation == incarnation_of(id_)
+        if is_from_that_life and event.incarnation <= self.ended.get(event.source, 0):
+            return  # given up by membership; a later life of the process passes on what its replica holds
         if (held is not None and held.rec_ts is not None) or not undelivered:
             if event.message.again and event.source == header.gateway:
                 self._report_again(header, local)
