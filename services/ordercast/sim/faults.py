@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from random import Random
 
-from ordercast.core.machine import Ended
 from ordercast.core.quorums import majority
 from ordercast.sim.network import pair
 from ordercast.sim.world import World
@@ -194,10 +193,4 @@ class Faults:
         self.gone[name] = None
         process.crash()
         world.note(name, "is gone for good")
-        world.after(0.3, self._ended, name, process.incarnation)
-
-    def _ended(self, name: str, incarnation: int) -> None:
-        self.world.ended[name] = incarnation
-        for process in self.world.processes.values():
-            if process.up:
-                process.tell_all(Ended(*process.clock(), name, incarnation))
+        world.after(0.3, world.end, name, process.incarnation)

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 Factory = Callable[[], Machine]
 
+#: How long after a restart everyone knows that the life before is over.
+ENDED_S = 0.2
+
 
 class Slot:
     """One machine and the effects that wait for its barriers."""
@@ -90,7 +93,7 @@ class Process:
     def start(self) -> None:
         world = self.world
         self.up = True
-        self.incarnation = world.new_incarnation(self.name)
+        earlier, self.incarnation = self.incarnation, world.new_incarnation(self.name)
         self.slots = {role: Slot(make()) for role, make in self.factories.items()}
         self.routes = {type_: role for role, slot in self.slots.items() for type_ in slot.machine.handles}
         self.peers, self._outbox = {}, {}
@@ -109,6 +112,9 @@ class Process:
             for name, incarnation in world.ended.items():
                 self._enqueue(role, Ended(*self.clock(), name, incarnation))
         self._work()
+        if earlier:
+            # Whoever registers anew has ended its earlier lives. Others hear of that when membership tells them.
+            world.after(ENDED_S, world.end, self.name, earlier)
         for other in world.processes.values():
             if other is not self and other.up:
                 world.network.connect(self.name, other.name)

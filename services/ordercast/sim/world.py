@@ -11,7 +11,7 @@ from random import Random
 from struct import Struct
 from typing import Any
 
-from ordercast.core.machine import Deliver, Effect, Observe, ResetLog, Watermark
+from ordercast.core.machine import Deliver, Effect, Ended, Observe, ResetLog, Watermark
 from ordercast.sim.network import Network, NetworkSettings
 from ordercast.sim.process import Factory, Process
 from ordercast.sim.trace import describe
@@ -64,6 +64,13 @@ class World:
         number = len(self.lives) + 1
         self.lives[number] = name
         return number
+
+    def end(self, name: str, incarnation: int) -> None:
+        """Membership has given that life of a process up, and every earlier one, and says so."""
+        self.ended[name] = max(incarnation, self.ended.get(name, 0))
+        for process in self.processes.values():
+            if process.up:
+                process.tell_all(Ended(*process.clock(), name, self.ended[name]))
 
     # -------------------------------------------------------------------------------------------- time
 
