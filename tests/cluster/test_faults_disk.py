@@ -110,6 +110,8 @@ def test_a_process_whose_disk_fails_to_sync_ends_at_once_and_comes_back(make_clu
 
 LARGE_BYTES = 64 << 10
 RESERVE_BYTES = 8 << 20
+#: Messages, sent one by one, whose deliveries may wait for the disk.
+UNLOGGED_MAX = 4
 MAP_BYTES = 32 << 20
 TMPFS_BYTES = 64 << 20
 
@@ -136,7 +138,10 @@ def test_full_stores_refuse_publishes_serve_reads_and_recover_when_a_group_is_de
     with ordercast.connect_sync(*cluster.gateways) as connection:
         connection.publish(b"before", to=["small"])
         stored = publish_until_refused(lambda payload: connection.publish(payload, "large", timeout=5.0), "large")
-        assert payloads(cluster.gateways[0], "large")[: len(stored)] == stored
+        # The last ones are on disk with their stamps; the log shows them when there is room for them.
+        readable = payloads(cluster.gateways[0], "large")[: len(stored)]
+        assert readable == stored[: len(readable)]
+        assert len(readable) >= len(stored) - UNLOGGED_MAX
         assert payloads(cluster.gateways[0], "small") == [b"before"]
         with pytest.raises(ResourceExhausted):
             connection.publish(b"refused", to=["small"], timeout=5.0)

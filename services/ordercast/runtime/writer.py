@@ -35,6 +35,8 @@ from ordercast.v1.sequencer_pb2 import LogEntry
 
 RETRY_S = 0.5
 RESERVE_CHECK_S = 1.0
+#: While something is written it is looked at more often: a reserve is soon used up.
+RESERVE_GAP_S = 0.01
 RESERVE_BYTES_DEFAULT = 64 << 20
 #: Less than this is a full disk, when LMDB cannot say why a write was cut short.
 NOTHING_FREE_BYTES = 1 << 20
@@ -333,7 +335,7 @@ class Writer:
     def _check_reserve(self) -> None:
         """Say that it is getting full while there still is room for what was let in."""
         now = time.monotonic()
-        if self._reserve_bytes and now - self._checked_at >= RESERVE_CHECK_S:
+        if self._reserve_bytes and now - self._checked_at >= RESERVE_GAP_S:
             self._checked_at = now
             self._is_low = min(self.storage.free_bytes(), self.storage.map_room_bytes()) < self._reserve_bytes
             self._say_full()
