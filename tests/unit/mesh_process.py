@@ -135,6 +135,17 @@ def run(story, names="ab", tls=None):
     asyncio.run(told())
 
 
+async def overflow(a, b):
+    """a sends to b, which does not read, until it has to begin anew; then b reads."""
+    b.room.clear()
+    await connected(a, b)
+    while len(a.resets) < 2:
+        a.mesh.send("b", "d", bytes(100_000))
+        await asyncio.sleep(0)
+    b.room.set()
+    await b.has_resets(2)
+
+
 async def connected(*processes):
     addresses = {process.name: process.address for process in processes}
     for process in processes:

@@ -200,9 +200,9 @@ def test_repetitions_are_interleaved_and_begin_with_different_systems() -> None:
 
 def test_patterns_say_who_publishes_where() -> None:
     same = pattern_named("same", PLAN)
-    assert (same.groups, same.sets, same.groups_per_message) == (("g0", "g1"), ((("g0", "g1"),),), 2)
+    assert (same.groups, same.sets, len(same.sets[0][0])) == (("g0", "g1"), ((("g0", "g1"),),), 2)
     many = pattern_named("groups-64", PLAN)
-    assert (len(many.groups), len(many.sets), many.groups_per_message) == (64, 64, 1)
+    assert (len(many.groups), len(many.sets), len(many.sets[0][0])) == (64, 64, 1)
     assert many.sets[7] == (("g7",),)
     random = pattern_named("random", replace(PLAN, groups=1))
     assert len(random.groups) == 2

@@ -348,6 +348,12 @@ def test_machines_hear_that_a_client_is_gone_which_they_refused_something():
 # ------------------------------------------------------------------------------------------------------- turns
 
 
+def make_publishing():
+    node = make_node()
+    publishing = Publishing(node, Intake(node), Freshness(node))
+    return node, publishing, Replies(publishing.intake, None)
+
+
 def statuses(publishing, replies, *requests):
     """What became of each: its refusal, or OK if it was handed to the machine."""
     found = []
@@ -360,9 +366,7 @@ def statuses(publishing, replies, *requests):
 
 def test_what_was_sent_behind_a_refusal_does_not_overtake_it():
     """m1 to {a} is refused, for a has no quorum; then it has one, and m2 to {a, b} was under way already."""
-    node = make_node()
-    publishing = Publishing(node, Intake(node), Freshness(node))
-    replies = Replies(publishing.intake, None)
+    node, publishing, replies = make_publishing()
     node.directory.nodes["s1"].suspected = node.directory.nodes["s2"].suspected = True
     assert statuses(publishing, replies, request("a")) == [PUBLISH_STATUS_UNAVAILABLE]
     node.directory.nodes["s1"].suspected = False
@@ -377,18 +381,14 @@ def test_what_was_sent_behind_a_refusal_does_not_overtake_it():
 
 
 def test_a_request_that_is_wrong_for_good_holds_nothing_up():
-    node = make_node()
-    publishing = Publishing(node, Intake(node), Freshness(node))
-    replies = Replies(publishing.intake, None)
+    _, publishing, replies = make_publishing()
     found = statuses(publishing, replies, request("nobody"), request("a"))
     assert found == [PUBLISH_STATUS_NOT_FOUND, PUBLISH_STATUS_OK]
 
 
 def test_a_refused_request_that_turns_out_to_be_wrong_holds_nothing_up():
     """Its group had no quorum for a moment, and was deleted in the next."""
-    node = make_node()
-    publishing = Publishing(node, Intake(node), Freshness(node))
-    replies = Replies(publishing.intake, None)
+    node, publishing, replies = make_publishing()
     node.directory.nodes["s1"].suspected = node.directory.nodes["s2"].suspected = True
     assert statuses(publishing, replies, request("a")) == [PUBLISH_STATUS_UNAVAILABLE]
     node.directory.nodes["s1"].suspected = False

@@ -18,6 +18,7 @@ from tests.unit.mesh_process import (
     dial_quickly_and_do_not_ping,
     frame,
     hello_of_a,
+    overflow,
     packet,
     run,
     show,
@@ -158,13 +159,7 @@ def test_an_older_life_that_was_answered_before_the_newer_one_was_there_does_not
 
 def test_a_queue_that_overflows_gives_a_reset_although_the_peer_does_not_read():
     async def story(a, b):
-        b.room.clear()
-        await connected(a, b)
-        while len(a.resets) < 2:
-            a.mesh.send("b", "d", bytes(100_000))
-            await asyncio.sleep(0)
-        b.room.set()
-        await b.has_resets(2)
+        await overflow(a, b)
         await b.until(lambda: b.mesh.connected())
         a.mesh.send("b", "d", b"after it")
         await b.hears(b"after it")
@@ -428,13 +423,7 @@ def test_over_tls_it_is_the_same(tls):
 
 def test_over_tls_a_peer_that_does_not_read_gets_a_reset_too(tls):
     async def story(a, b):
-        b.room.clear()
-        await connected(a, b)
-        while len(a.resets) < 2:
-            a.mesh.send("b", "d", bytes(100_000))
-            await asyncio.sleep(0)
-        b.room.set()
-        await b.has_resets(2)
+        await overflow(a, b)
         a.mesh.send("b", "d", b"after it")
         await b.hears(b"after it")
 

@@ -28,10 +28,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+def own_process() -> ProcessPoolExecutor:
+    """One, that is spawned and not forked: gRPC has threads."""
+    return ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn"))
+
+
 def in_process_of_its_own(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """What the function returns, or raises. A new process each time: grpc.aio has one event loop in its life."""
-    # Spawned, and not forked: gRPC has threads.
-    with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
+    with own_process() as pool:
         return pool.submit(function, *args, **kwargs).result()
 
 
@@ -52,17 +56,22 @@ async def _measure(system: str, servers: Servers, plan: Plan, pattern: Pattern, 
     used = stopwatch.stop()
     logs_after = await own.log_ends(servers, pattern) if system == OWN else None
     stop.set()
-    try:
-        async with asyncio.timeout(DRAIN_S_MAX):
-            await producing
-    except Exception as error:
-        raise BenchError(f"{system} failed with {in_flight} in flight: {error!r}") from error
+    await drain(producing, system, in_flight)
     if not meter.count:
         raise BenchError(f"{system} acknowledged nothing with {in_flight} in flight: {meter.last_error!r}")
     row = _row(system, pattern, in_flight, meter, used)
     if logs_before is None or logs_after is None:
         return row
     return _with_envelopes(row, meter.count, used, logs_before, logs_after)
+
+
+async def drain(producing: "asyncio.Task[None]", system: str, in_flight: int) -> None:
+    """Until what is in flight is answered, by a producer that was told to stop."""
+    try:
+        async with asyncio.timeout(DRAIN_S_MAX):
+            await producing
+    except Exception as error:
+        raise BenchError(f"{system} failed with {in_flight} in flight: {error!r}") from error
 
 
 def _is_over(plan: Plan, meter: Meter, stopwatch: Stopwatch) -> bool:

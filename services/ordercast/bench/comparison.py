@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ordercast.bench import cpu_profile, environment, goals, long_replay, trial
+from ordercast.bench import cpu_profile, environment, goals, long_replay, overload, stages, trial
 from ordercast.bench.agenda import Agenda
 from ordercast.bench.goals import Goal
 from ordercast.bench.rows import Replay, Row, medians
@@ -52,24 +52,12 @@ def run(agenda: Agenda, say: Say) -> Result:
         agenda,
         medians(rows),
         replays,
-        measure_stages(agenda, say) if agenda.has_stages else [],
+        stages.measure(agenda.plan, say) if agenda.has_stages else [],
         cpu_profile.run(agenda.plan, max(agenda.depths), say) if agenda.is_profiled else [],
-        measure_overload(agenda, say) if agenda.has_overload else [],
+        overload.measure(agenda.plan, say) if agenda.has_overload else [],
         environment.facts(),
     )
 
 
 def with_prefix(say: Say, prefix: str) -> Say:
     return lambda text: say(prefix + text)
-
-
-def measure_stages(agenda: Agenda, say: Say) -> list[dict[str, Any]]:
-    from ordercast.bench import stages
-
-    return stages.measure(agenda.plan, say)
-
-
-def measure_overload(agenda: Agenda, say: Say) -> list[dict[str, Any]]:
-    from ordercast.bench import overload
-
-    return overload.measure(agenda.plan, say)

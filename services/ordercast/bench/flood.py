@@ -55,6 +55,10 @@ class Offer:
     counted_from: float
     counted_until: float
 
+    @property
+    def seconds(self) -> float:
+        return self.counted_until - self.counted_from
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -222,7 +226,7 @@ def offer_at_rate(offer: Offer, messages_per_second: float) -> Outcome:
     outcome = Outcome()
     streams = [Stream(address, offer, outcome) for address in offer.gateways for _ in range(STREAMS)]
     asyncio.run(_run(offer, [stream.open_loop(messages_per_second / len(streams)) for stream in streams]))
-    outcome.offered = round(messages_per_second * (offer.counted_until - offer.counted_from))
+    outcome.offered = round(messages_per_second * offer.seconds)
     return outcome
 
 

@@ -6,6 +6,7 @@ three nodes. What was not measured is neither reached nor missed.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ordercast.bench.plan import GROUPS_PREFIX, SAME, Plan
 from ordercast.bench.rows import Replay, Row
@@ -102,18 +103,21 @@ def _memory(longest: Replay | None, replays: Sequence[Replay]) -> list[Goal]:
     ]
 
 
-def at_least(
-    goal: str, reached: float | None, factor: float, reference: float | None, *, is_stretch: bool = False
+def _times(
+    goal: str,
+    reached: float | None,
+    factor: float,
+    reference: float | None,
+    *,
+    is_upper: bool,
+    is_stretch: bool = False,
 ) -> Goal:
     target = None if reference is None else factor * reference
-    return _goal(goal, reached, target, reference, is_upper=False, is_stretch=is_stretch)
+    return _goal(goal, reached, target, reference, is_upper=is_upper, is_stretch=is_stretch)
 
 
-def at_most(
-    goal: str, reached: float | None, factor: float, reference: float | None, *, is_stretch: bool = False
-) -> Goal:
-    target = None if reference is None else factor * reference
-    return _goal(goal, reached, target, reference, is_upper=True, is_stretch=is_stretch)
+at_least = partial(_times, is_upper=False)
+at_most = partial(_times, is_upper=True)
 
 
 def _goal(

@@ -43,8 +43,13 @@ class Meter:
             self.refused(error)
 
     def percentile_ms(self, part: float) -> float:
-        ordered = sorted(self.latencies)
-        return ordered[min(len(ordered) - 1, int(len(ordered) * part))] * 1000 if ordered else 0.0
+        return percentile_ms(self.latencies, part)
+
+
+def percentile_ms(seconds: Sequence[float], part: float) -> float:
+    """0 of none."""
+    ordered = sorted(seconds)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * part))] * 1000 if ordered else 0.0
 
 
 @dataclass(frozen=True, slots=True)

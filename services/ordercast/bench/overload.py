@@ -14,20 +14,20 @@ compared even if the machine had more to do beside it in one phase than in anoth
 """
 
 import asyncio
-import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 from ordercast.bench import flood
-from ordercast.bench.meter import Meter
+from ordercast.bench.client import WARM_UP_S, own_process
+from ordercast.bench.meter import Meter, percentile_ms
 from ordercast.bench.own import from_gateway, produce_alone, running_cluster, servers_of
 from ordercast.bench.plan import SAME, Plan, pattern_named
 from ordercast.bench.servers import Servers
+from ordercast.bench.systems import OWN
+from ordercast.bench.trial import Say, empty_directory
 from ordercast.local.usage import cpu_s, rss_anon_mb
 
 #: Messages that each producer of a closed loop has in flight: the best of these is the peak.
@@ -35,7 +35,6 @@ DEPTHS = (512, 1024, 2048)
 TIMES_THE_PEAK = 10
 #: Of the SDK, one at each gateway, and messages in flight of each.
 POLITE_IN_FLIGHT = 64
-WARM_UP_S = 1.0
 #: When it is as fast as before, or nearly; how long it is waited for, and how long each look at it takes.
 RECOVERED_RATIO = 0.8
 RECOVERY_S_MAX = 60.0
@@ -55,13 +54,12 @@ class Used:
     cpu_s: float = 0.0
 
 
-def measure(plan: Plan, say: Callable[[str], None]) -> list[Entry]:
+def measure(plan: Plan, say: Say) -> list[Entry]:
     pattern = pattern_named(SAME, plan)
     with (
-        tempfile.TemporaryDirectory(prefix="ordercast-bench-", dir=Path.cwd()) as directory,
-        running_cluster(Path(directory), plan, pattern) as cluster,
-        # Spawned: gRPC does not survive a fork.
-        ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as client,
+        empty_directory(OWN) as directory,
+        running_cluster(directory, plan, pattern) as cluster,
+        own_process() as client,
     ):
         return Overload(plan, servers_of(cluster), pattern.groups, client, say).run()
 
@@ -73,7 +71,7 @@ class Overload:
         servers: Servers,
         groups: tuple[str, ...],
         client: ProcessPoolExecutor,
-        say: Callable[[str], None],
+        say: Say,
     ) -> None:
         self.plan = plan
         self.servers = servers
@@ -118,8 +116,7 @@ class Overload:
         outcome = watched.result()
         acknowledged = outcome.acknowledged + polite.count
         entry = entry_of("overload", offer, outcome, acknowledged, polite.latencies, used)
-        seconds = offer.counted_until - offer.counted_from
-        entry["polite_per_second"] = round(polite.count / seconds, 1)
+        entry["polite_per_second"] = round(polite.count / offer.seconds, 1)
         entry["polite_failed"] = polite.failed
         entry["flood_p50_ms"], entry["flood_p99_ms"] = percentiles_ms(outcome.latencies)
         return entry
@@ -183,7 +180,7 @@ def entry_of(
     latencies: Sequence[float],
     used: Used,
 ) -> Entry:
-    seconds = offer.counted_until - offer.counted_from
+    seconds = offer.seconds
     p50_ms, p99_ms = percentiles_ms(latencies)
     return {
         "phase": phase,
@@ -203,6 +200,4 @@ def entry_of(
 
 def percentiles_ms(latencies: Sequence[float]) -> tuple[float, float]:
     """The 50th and the 99th."""
-    ordered = sorted(latencies) or [0.0]
-    p50, p99 = (ordered[int(len(ordered) * part)] for part in (0.50, 0.99))
-    return round(p50 * 1000, 1), round(p99 * 1000, 1)
+    return round(percentile_ms(latencies, 0.50), 1), round(percentile_ms(latencies, 0.99), 1)

@@ -41,10 +41,6 @@ class Pattern:
     #: For each producer, the sets of groups that it takes turns with.
     sets: tuple[tuple[Groups, ...], ...]
 
-    @property
-    def groups_per_message(self) -> int:
-        return len(self.sets[0][0])
-
 
 def pattern_named(name: str, plan: Plan) -> Pattern:
     if name == SAME:

@@ -2,12 +2,12 @@
 
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ordercast.local.cluster import tail
+from ordercast.local.cluster import HOST, free_ports, tail
 
 
 class BenchError(Exception):
@@ -52,6 +52,20 @@ class Process:
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
+
+
+def addresses_of(system: str, count: int) -> tuple[dict[str, str], dict[str, str]]:
+    """For clients, and for each other, by the names of so many servers that are not ours."""
+    ports = free_ports(2 * count)
+    names = [f"{system}-{number}" for number in range(1, count + 1)]
+    addresses = [f"{HOST}:{port}" for port in ports]
+    return dict(zip(names, addresses[:count], strict=True)), dict(zip(names, addresses[count:], strict=True))
+
+
+def led_by(leader: str, clients: Mapping[str, str], started: Sequence[Process]) -> Servers:
+    """A client of the leader saves a hop, so that is what is compared with."""
+    others = [address for name, address in clients.items() if name != leader]
+    return Servers((clients[leader], *others), tuple(process.pid for process in started))
 
 
 @contextmanager

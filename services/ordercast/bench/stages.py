@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from ordercast.bench import own
-from ordercast.bench.client import DRAIN_S_MAX, WARM_UP_S, in_process_of_its_own
-from ordercast.bench.meter import Meter
+from ordercast.bench.client import WARM_UP_S, drain, in_process_of_its_own
+from ordercast.bench.meter import Meter, percentile_ms
 from ordercast.bench.plan import SAME, Pattern, Plan, pattern_named
 from ordercast.bench.servers import BenchError, Servers
 from ordercast.bench.systems import OWN
@@ -96,11 +96,7 @@ async def _publish(servers: Servers, plan: Plan, pattern: Pattern, in_flight: in
     measured_from = time.perf_counter()
     await asyncio.wait([producing], timeout=min(plan.seconds, SECONDS_MAX))
     stop.set()
-    try:
-        async with asyncio.timeout(DRAIN_S_MAX):
-            await producing
-    except Exception as error:
-        raise BenchError(f"{OWN} failed with {in_flight} in flight: {error!r}") from error
+    await drain(producing, OWN, in_flight)
     return {id_.hex(): total_s for id_, (begun, total_s) in meter.envelopes.items() if begun >= measured_from}
 
 
@@ -196,8 +192,3 @@ def entries_of(in_flight: int, ways: Sequence[Way]) -> list[Entry]:
 def middle_fifth(count: int) -> slice:
     """Of envelopes by their total. Medians of stages need not add up to that of the total; in these, shares do."""
     return slice(count * 2 // 5, count - count * 2 // 5)
-
-
-def percentile_ms(values: Sequence[float], part: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * part))] * 1000

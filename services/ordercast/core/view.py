@@ -78,6 +78,11 @@ class View:
             self._acceptors[names] = found
         return found
 
+    def is_awaited_elsewhere(self, names: Iterable[str], process: str) -> bool:
+        """A decision for these groups: one without a replica in the process learns of it from a message alone."""
+        groups = (self.groups.get(name) for name in names)
+        return any(group is None or process not in group.replicas for group in groups)
+
     def destinations(self, names: Iterable[str]) -> list[Destination]:
         return [Destination(group=name, configuration=self.groups[name].configuration) for name in names]
 

@@ -198,14 +198,7 @@ class Gateway:
     def _give_back(self, item: Waiting, status: PublishStatus, detail: str) -> None:
         self.pressure.gave(item.taken, self.now)
         self.waiting_bytes -= item.size
-        refused = PublishRequest(
-            producer=item.producer,
-            groups=item.groups,
-            first_sequence=item.first_sequence,
-            messages=item.messages,
-            open_token=item.open_token,
-        )
-        self._refuse(item.client, refused, status, detail)
+        self._refuse(item.client, item, status, detail)
 
     def _being_deleted(self, groups: Groups) -> str:
         assert self.view is not None
@@ -324,7 +317,7 @@ class Gateway:
         """For a while: then something is sent to it again, which is how one finds out."""
         return self.now < self.suspected.get(process, -1.0)
 
-    def _refuse(self, client: str, request: PublishRequest, status: PublishStatus, detail: str) -> None:
+    def _refuse(self, client: str, request: PublishRequest | Waiting, status: PublishStatus, detail: str) -> None:
         retry_after_s = 0.0
         if status == PUBLISH_STATUS_RESOURCE_EXHAUSTED:
             retry_after_s = self.pressure.retry_after_s()

@@ -39,10 +39,12 @@ class Waiting:
     #: What it counts in the pressure on the gateway, once it is accepted.
     taken: Taken = field(default_factory=Taken)
 
+    def is_ordered_with(self, groups: Groups, unordered: bool) -> bool:
+        """Towards a request to another set."""
+        return not (self.unordered or unordered) and any(group in groups for group in self.groups)
+
     def may_not_overtake(self, other: "Waiting") -> bool:
-        if self.groups == other.groups:
-            return True
-        return not (self.unordered or other.unordered) and any(group in other.groups for group in self.groups)
+        return self.groups == other.groups or self.is_ordered_with(other.groups, other.unordered)
 
     @property
     def key(self) -> RequestKey:
@@ -88,7 +90,7 @@ class Producer:
             if groups == item.groups:
                 if epoch == item.epoch and first_sequence < item.first_sequence:
                     return True
-            elif not (unordered or item.unordered) and any(group in groups for group in item.groups):
+            elif item.is_ordered_with(groups, unordered):
                 return True
         return len(self.refused) >= REFUSED_MAX
 

@@ -39,13 +39,12 @@ class Link:
         self._silent_pings = 0
         self._bytes_read = 0
         self._ping = self._loop.call_later(PING_S, self._look_after)
-        #: Nothing leaves any more, and nothing that still arrives counts.
-        self.closed = asyncio.Event()
         wire.on_writable = self._flush
 
     @property
     def is_closed(self) -> bool:
-        return self.closed.is_set() or self.wire.lost.is_set()
+        """Nothing leaves any more, and nothing that still arrives counts."""
+        return self.wire.lost.is_set()
 
     def send(self, domain: str, packet: bytes, urgent: bool = True) -> None:
         """A peer that is too far behind gets a channel reset, not a queue: machines say again what matters.
@@ -72,7 +71,6 @@ class Link:
 
     def close(self) -> None:
         """At once: a peer that does not read would otherwise keep it open."""
-        self.closed.set()
         self._ping.cancel()
         self._forget_flush()
         self._queue.clear()

