@@ -25,6 +25,11 @@ def run(*args: str) -> Result:
         (["--in-flight", "0"], "above 0"),
         (["--replicas", "4"], "cannot hold"),
         (["--repetitions", "0"], "equal to 1"),
+        (["--during", "restart"], "takes `replace`"),
+        (["--during", "replace", "--messages", "0"], "equal to 1"),
+        (["--during", "replace", "--against", "etcd", "--many-groups", "4"], "--against, --many-groups means"),
+        (["--during", "replace", "--groups", "2"], "--groups means nothing"),
+        (["--during", "replace", "--overload"], "--overload means nothing"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_with_a_word(args: list[str], word: str) -> None:

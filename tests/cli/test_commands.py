@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ordercast.cli.main import app
-from ordercast.sim.mutants.catalogue import CATALOGUE
+from ordercast.sim.mutants.catching import CATALOGUE
 
 
 def run(*args: str) -> Result:

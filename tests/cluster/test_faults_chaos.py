@@ -1,8 +1,10 @@
 """Random faults for a while; and the same with processes that are broken on purpose, which has to be noticed."""
 
 from ordercast.local.chaos import Chaos
+from ordercast.local.reconfiguring import ReconfiguringChaos
 
 SECONDS = 20.0
+RECONFIGURING_SECONDS = 15.0
 #: Less is enough to see that something is broken.
 MUTANT_SECONDS = 10.0
 
@@ -14,6 +16,16 @@ def test_a_run_of_random_kills_pauses_and_partitions_is_clean(tmp_path):
     assert not report.failed
     assert report.verdict.acknowledged == report.sent > 0
     assert report.actions
+
+
+def test_a_run_in_which_replicas_change_all_the_time_and_disks_are_lost_is_clean(tmp_path):
+    report = ReconfiguringChaos(tmp_path, seconds=RECONFIGURING_SECONDS, seed=1).run()
+    assert report.is_clean, report.document()
+    assert not report.verdict.findings
+    assert not report.failed
+    assert report.verdict.acknowledged == report.sent > 0
+    assert report.reconfigured["changes_done"] > 0
+    assert report.reconfigured["changes_unfinished"] == 0
 
 
 def test_disks_that_answer_before_they_sync_are_noticed_by_what_is_lost(tmp_path):

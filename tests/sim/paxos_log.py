@@ -2,7 +2,8 @@
 
 The promises that are checked: all members apply the same value in a slot; each incarnation applies slot after
 slot, from 0 or from a snapshot; an append ends up in at most one slot and gets at most one answer, which is true;
-nothing grows beyond its limit; and after healing all members that live reach the same end, with all answered.
+nothing grows beyond its limit; and after healing all members that live reach the same end and vote, with all
+answered.
 """
 
 from dataclasses import dataclass, field
@@ -16,13 +17,14 @@ from ordercast.protocols.paxos.log import (
     LogApplied,
     LogReplica,
     LogSnapshot,
+    MayVote,
     Truncate,
 )
 from ordercast.protocols.paxos.log_state import LogSettings
-from ordercast.sim.faults import Faults
 from ordercast.sim.network import NetworkSettings
 from ordercast.sim.world import World
 from ordercast.v1.membership_pb2 import DomainView, GroupView
+from tests.sim.paxos_log_disks import Disks, LogFaults, join_of
 
 PROCESS_FAULTS = ("crash", "crash_at_commit", "power_loss", "pause", "slow_disk")
 NETWORK_FAULTS = ("partition", "one_way", "bridge", "break")
@@ -64,8 +66,9 @@ class Client:
 
     handles = ()
 
-    def __init__(self, name: str, ledger: Ledger, every: int) -> None:
+    def __init__(self, name: str, disk: bytes, ledger: Ledger, every: int) -> None:
         self.name = name
+        self.disk = disk
         self.ledger = ledger
         self.every = every
         self.values: list[bytes | None] = []
@@ -81,7 +84,7 @@ class Client:
             case LogApplied():
                 return self._on_applied(event)
             case LogSnapshot():
-                self._on_snapshot(event)
+                return self._on_snapshot(event)
             case AppendRefused():
                 self.ledger.answer(event.tag, "refused")
         return []
@@ -96,11 +99,17 @@ class Client:
             value, process, incarnation = self.ledger.appended[event.tag]
             if (value, process, incarnation) != (event.value, self.name, self.incarnation):
                 raise Violation(f"{event.tag!r} is said to have put {event.value!r} into slot {event.slot}")
+        effects = self._may_vote(event, event.slot)
         if self.every and len(self.values) % self.every == 0:
-            return [Hand("log", Truncate(event.now, event.wall, len(self.values), encode(self.values)))]
-        return []
+            effects.append(Hand("log", Truncate(event.now, event.wall, len(self.values), encode(self.values))))
+        return effects
 
-    def _on_snapshot(self, event: LogSnapshot) -> None:
+    def _may_vote(self, event: Event, slot: int) -> list[Effect]:
+        if join_of(self.values[slot]) != self.disk:
+            return []
+        return [Hand("log", MayVote(event.now, event.wall, slot + 1))]
+
+    def _on_snapshot(self, event: LogSnapshot) -> list[Effect]:
         if event.slot < len(self.values):
             raise Violation(f"{self.name} goes back from {len(self.values)} to a snapshot before {event.slot}")
         self.values = decode(event.snapshot)
@@ -111,6 +120,7 @@ class Client:
         for tag in event.unknown:
             self.ledger.answer(tag, "unknown")
         self.ledger.snapshots += 1
+        return [effect for slot in range(len(self.values)) for effect in self._may_vote(event, slot)]
 
 
 def encode(values: list[bytes | None]) -> bytes:
@@ -130,14 +140,17 @@ class Run:
         self.world = World(seed, draw_network(random), tracing=tracing)
         self.healing_at = random.choice([2.0, 4.0])
         every = random.choice([0, 0, 5, 20])
+        self.disks = Disks(self, Random(f"{seed}/disks"))
         for name in self.members:
             self._add(name, replica, every)
         groups = [GroupView(group="log", acceptors=self.members)]
         kinds = PROCESS_FAULTS + (NETWORK_FAULTS if len(self.members) > 1 else ())
         rates = {kind: random.choice([0.3, 1.0]) for kind in kinds if random.random() < 0.4}
-        self.faults = Faults(
+        self.faults = LogFaults(
             self.world, Random(f"{seed}/faults"), rates, self.healing_at, DomainView(groups=groups)
         )
+        self.faults.disks = self.disks
+        self.disks.schedule(random.choice([0.1, 1.0, 4.0]), self.healing_at)
         self.world.at(self.healing_at, self._calm_down)
         time = 0.0
         while time < self.healing_at:
@@ -148,8 +161,8 @@ class Run:
         process = self.world.add(
             name,
             {
-                "client": lambda: Client(name, self.ledger, every),
-                "log": lambda: replica(name, self.members, "client", self.settings),
+                "client": lambda: Client(name, self.disks.present[name], self.ledger, every),
+                "log": lambda: replica(name, self.members, "client", self.settings, self.disks.present[name]),
             },
         )
         process.disk_delay_s = self.random.choice([0.0, 0.001, 0.01])
@@ -163,21 +176,24 @@ class Run:
 
     def _append_somewhere(self) -> None:
         """Mostly where a leader believes to be one, so that those who were overtaken get some too."""
-        up = [name for name in self.members if self.world.processes[name].up]
-        leading = [name for name in up if self._machine(name).reign is not None]
+        up = [name for name in self.members if self.is_up(name)]
+        leading = [name for name in up if self.machine(name).reign is not None]
         if up and self.world.now < self.healing_at:
             self.append(self.random.choice(leading if leading and self.random.random() < 0.9 else up))
 
-    def append(self, name: str) -> bytes:
+    def is_up(self, name: str) -> bool:
+        return self.world.processes[name].up
+
+    def append(self, name: str, what: bytes = b"value ") -> bytes:
         process = self.world.processes[name]
         tag = b"%d" % len(self.ledger.appended)
-        value = b"value " + tag
+        value = what + tag
         self.ledger.appended[tag] = (value, name, process.incarnation)
         process.tell("log", Append(*process.clock(), value, tag))
         self._check_bounds()
         return tag
 
-    def _machine(self, name: str) -> LogReplica:
+    def machine(self, name: str) -> LogReplica:
         machine = self.world.processes[name].slots["log"].machine
         assert isinstance(machine, LogReplica)
         return machine
@@ -194,17 +210,21 @@ class Run:
             self.world.run_until(self.world.now + 0.5)
             if self._rests(alive):
                 break
-            leaders = [name for name in alive if self._machine(name).reign is not None]
+            leaders = [name for name in alive if self.machine(name).reign is not None]
             if len(leaders) == 1 and self._unanswered(alive):
                 # Overtaken leaders hear of their appends when the slots they had chosen are decided.
                 self.append(leaders[0])
         else:
-            raise Violation(f"no rest: {self._unanswered(alive)} unanswered, {self._ends(alive)} applied")
+            mute = [name for name in alive if not self.machine(name).state.votes]
+            unanswered = self._unanswered(alive)
+            raise Violation(f"no rest: {unanswered} unanswered, {self._ends(alive)} applied, mute: {mute}")
         self._check_ending()
 
     def _rests(self, alive: list[str]) -> bool:
-        """Somebody leads, everyone follows it and has applied the same, and no append waits."""
-        leaders = {self._machine(name).leader for name in alive}
+        """Somebody leads, everyone votes, follows it and has applied the same, and no append waits."""
+        if not all(self.machine(name).state.votes for name in alive):
+            return False
+        leaders = {self.machine(name).leader for name in alive}
         ends = {*self._ends(alive), len(self.ledger.chosen)}
         return len(leaders) == 1 and None not in leaders and len(ends) == 1 and not self._unanswered(alive)
 
@@ -233,9 +253,9 @@ class Run:
     def _check_bounds(self) -> None:
         settings = self.settings
         for name in self.members:
-            if not self.world.processes[name].up:
+            if not self.is_up(name):
                 continue
-            machine = self._machine(name)
+            machine = self.machine(name)
             open_ = sum(1 for slot in machine.state.entries if slot >= machine.state.decided)
             sizes = machine.buffers()
             window = settings.window_count_max

@@ -4,7 +4,7 @@ from ordercast.core.ids import incarnation_of
 from ordercast.core.machine import Ended
 from ordercast.protocols.scalatom.settings import Settings
 from ordercast.sim.checkers.ending import check_retired
-from ordercast.sim.mutants.catalogue import CATALOGUE
+from ordercast.sim.mutants.catching import CATALOGUE
 from ordercast.sim.stage import ACCEPTORS, Stage
 from ordercast.v1.common_pb2 import Batch
 

@@ -28,7 +28,7 @@ from ordercast.membership.machine import (
     Membership,
     NotLeading,
 )
-from ordercast.membership.settings import MembershipSettings
+from ordercast.membership.settings import LEVEL, MembershipSettings
 from ordercast.membership.state import Code, State
 from ordercast.protocols.paxos.log import LogApplied, LogReplica
 from ordercast.protocols.paxos.log_state import LogSettings
@@ -36,6 +36,10 @@ from ordercast.sim.faults import Faults
 from ordercast.sim.network import NetworkSettings
 from ordercast.sim.world import World
 from ordercast.v1.membership_pb2 import (
+    REPLICA_CHANGE_ADD,
+    REPLICA_CHANGE_REMOVE,
+    REPLICA_CHANGE_REPLACE,
+    ChangeReplicas,
     Command,
     CommandBatch,
     CommandResult,
@@ -43,6 +47,7 @@ from ordercast.v1.membership_pb2 import (
     Cursor,
     DomainView,
     FoundCluster,
+    GroupProgress,
     GroupView,
     HeartbeatRequest,
     MoveCursors,
@@ -79,7 +84,7 @@ class Ledger:
 
     def ran(self, slot: int, command: Command, result: CommandResult) -> None:
         """A repeated command is in several slots, and its answer is always the one of the first."""
-        if command.WhichOneof("what") not in ("register", "create_group"):
+        if command.WhichOneof("what") not in ("register", "create_group", "change_replicas"):
             return
         data = result.SerializeToString(deterministic=True)
         if result.code == Code.UNAVAILABLE:
@@ -148,15 +153,20 @@ class Client:
         self.count += 1
         self.asked_at = self.run.world.now
         self.command = Command(request_id=b"%d/%d" % (self.number, self.count))
-        kind = self.random.choice(["register", "register", "group", "move", "move"])
+        kind = self.random.choice(["register", "register", "group", "move", "move", "change", "change"])
         if kind == "register":
             # Two clients share a name and a disk: a process that was started again while its past still asks.
             name = f"n{self.number // 2}"
-            node = RegisterNode(name=name, node_id=name.encode(), services=ALL, peer_address="n:1")
+            node = RegisterNode(name=name, node_id=name.encode(), services=ALL, peer_address="n:1", level=LEVEL)
             self.command.register.CopyFrom(node)
         elif kind == "group":
             name = f"g{self.random.randrange(30)}"
             self.command.create_group.CopyFrom(CreateGroup(name=name, replicas=1))
+        elif kind == "change":
+            # Nobody says where: that is for the members to agree on.
+            change = self.random.choice([REPLICA_CHANGE_ADD, REPLICA_CHANGE_REMOVE, REPLICA_CHANGE_REPLACE])
+            name = f"g{self.random.randrange(30)}"
+            self.command.change_replicas.CopyFrom(ChangeReplicas(group=name, change=change))
         else:
             self.offset = self.random.randrange(1000)
             cursors = [Cursor(group=f"g{self.number}", name="c", offset=self.offset)]
@@ -254,6 +264,10 @@ class Run:
                 node = self._machine(name).state.nodes.get("n0")
                 incarnation = node.incarnation if node is not None else 1
                 request = HeartbeatRequest(name="n0", incarnation=incarnation, revision=2**40, oldest_open=2**40)
+                request.progress.extend(
+                    GroupProgress(group=one.id, configuration=one.configuration, caught_up=True, started=True)
+                    for one in self._machine(name).state.groups.values()
+                )
                 process.tell(ROLE, HeartbeatReceived(*process.clock(), request))
         self.world.after(0.2, self._heartbeats)
 
@@ -339,6 +353,13 @@ def forget_executed_at_a_snapshot(data: bytes) -> State:
     return state
 
 
+def forget_changes_at_a_snapshot(data: bytes) -> State:
+    state = _from_bytes(data)
+    for group in state.groups.values():
+        group.ClearField("next")
+    return state
+
+
 def reuse_the_number_of_a_node(self: State, register: RegisterNode, result: CommandResult) -> None:
     """Whoever is known keeps its incarnation."""
     known = self.nodes.get(register.name)
@@ -368,6 +389,7 @@ def answer_before_the_log_does(self: Membership, waiting: Any) -> bool:
     ("owner", "name", "mistake"),
     [
         (State, "from_bytes", forget_executed_at_a_snapshot),
+        (State, "from_bytes", forget_changes_at_a_snapshot),
         (State, "_register", reuse_the_number_of_a_node),
         (State, "_remember", remember_nothing),
         (Membership, "_queue", answer_before_the_log_does),

@@ -4,9 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ordercast.sim.mutants.catalogue import CATALOGUE
-from ordercast.sim.mutants.catching import catch
-from ordercast.sim.mutants.schedules import SCHEDULES
+from ordercast.sim.mutants.catching import CATALOGUE, SCHEDULES, catch
 from ordercast.sim.run import run_seed
 from ordercast.sim.stage import verdict
 

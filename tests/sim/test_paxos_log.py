@@ -78,7 +78,7 @@ def keep_no_promise(self: LogReplica, round_: tuple[int, int]) -> None:
     [
         (LogReplica, "_on_start", forget_votes),
         (LogReplica, "persist", answer_before_writing),
-        (LogReplica, "_raise_highest", keep_no_promise),
+        (LogReplica, "raise_highest", keep_no_promise),
         (log_leader, "has_majority", half_is_enough),
         (Candidacy, "found_items", ignore_found_votes),
         (Candidacy, "has_caught_up", lead_without_catching_up),

@@ -1,6 +1,8 @@
 """One machine driven by hand: its disk, its clock, and short words for what goes in and what comes out."""
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ordercast.core.ids import envelope_id, order_key, pack_u64
@@ -19,14 +21,15 @@ from ordercast.core.machine import (
     TimerFired,
     ViewChanged,
 )
+from ordercast.core.view import LateView
 from ordercast.sim.disk import Log
 from ordercast.v1.common_pb2 import Batch, Destination, Envelope, Header, Incarnation, Message, ProducerRange
-from ordercast.v1.membership_pb2 import DomainView, GroupView
+from ordercast.v1.membership_pb2 import Configuration, DomainView, GroupView
 
 #: The incarnation of each process in these conversations; a restart adds 100.
 LIVES = {**{f"n{i}": i for i in range(1, 8)}, "g1": 21, "g2": 22, "c1": 31, "c2": 32}
 
-CONFIGURATION = 4
+CONFIGURATION = 1
 
 
 def view_of(groups: dict[str, str], acceptors: dict[str, str] | None = None) -> DomainView:
@@ -42,6 +45,40 @@ def view_of(groups: dict[str, str], acceptors: dict[str, str] | None = None) -> 
             )
         )
     return view
+
+
+def edited(view: DomainView, group: str, **fields: str) -> DomainView:
+    """The next view, in which these lists of the group's are others: learners="n6", lost="", replicas="n1 n2"."""
+    found = DomainView()
+    found.CopyFrom(view)
+    found.number += 1
+    there = next(one for one in found.groups if one.group == group)
+    for name, value in fields.items():
+        getattr(there, name)[:] = value.split()
+    return found
+
+
+def next_view(view: DomainView, group: str, replicas: str, acceptors: str | None = None) -> DomainView:
+    """The group's next configuration begins: the present one is the one before, and nobody has started."""
+    acceptors = replicas if acceptors is None else acceptors
+    starting = " ".join(sorted({*replicas.split(), *acceptors.split()}))
+    found = edited(view, group, replicas=replicas, acceptors=acceptors, starting=starting, learners="", lost="")
+    there = next(one for one in found.groups if one.group == group)
+    before = next(one for one in view.groups if one.group == group)
+    there.configuration += 1
+    there.previous.CopyFrom(
+        Configuration(
+            number=before.configuration, replicas=before.replicas, acceptors=before.acceptors, lost=before.lost
+        )
+    )
+    return found
+
+
+def without_previous(view: DomainView, group: str, starting: str = "") -> DomainView:
+    """A majority has started, so that the configuration before is over; these have not."""
+    found = edited(view, group, starting=starting)
+    next(one for one in found.groups if one.group == group).ClearField("previous")
+    return found
 
 
 class Driven:
@@ -78,8 +115,16 @@ class Driven:
                 self.logs[effect.group] = Log(effect.position)
         return effects
 
+    def change(self, view: DomainView) -> list[Effect]:
+        self.view = view
+        return self.step(ViewChanged, view)
+
     def receive(self, source: str, message: Any) -> list[Effect]:
         return self.step(Receive, source, LIVES[source], message)
+
+    def hear(self, source: str, message: Any) -> list[Effect]:
+        """As receive, with whatever its driver has to do for it done."""
+        return self.receive(source, message)
 
     def connect(self, peer: str, incarnation: int | None = None) -> list[Effect]:
         return self.step(ChannelReset, peer, incarnation or LIVES[peer])
@@ -87,6 +132,27 @@ class Driven:
     def tick(self, seconds: float = 0.0) -> list[Effect]:
         self.now += seconds
         return self.step(TimerFired, "tick", 0)
+
+
+def talk(machines: Mapping[str, Driven], source: str, effects: Sequence[Effect]) -> list[tuple[str, Effect]]:
+    """Everything that these say to each other, beginning with this, until they have nothing more to say.
+
+    Returns what each of them did, but for what was sent. What a view that is late refuses is lost.
+    """
+    did: list[tuple[str, Effect]] = []
+    pending = deque([(source, effect) for effect in effects])
+    while pending:
+        speaker, effect = pending.popleft()
+        if isinstance(effect, Persist):
+            pending.extendleft((speaker, send) for send in reversed(effect.then))
+        if not isinstance(effect, Send):
+            did.append((speaker, effect))
+            continue
+        for name in effect.to:
+            if name in machines and type(effect.message) in machines[name].machine.handles:
+                with suppress(LateView):
+                    pending.extend((name, one) for one in machines[name].hear(speaker, effect.message))
+    return did
 
 
 # ------------------------------------------------------------------------------------------------- what went in
@@ -107,6 +173,7 @@ def envelope_of(
     session: int | None = None,
     ranges: Sequence[ProducerRange] | None = None,
     gateway: str = "g1",
+    configuration: int = CONFIGURATION,
     **fields: Any,
 ) -> Envelope:
     """Of gateway g1, one message of a producer of its own unless ranges are given."""
@@ -114,7 +181,7 @@ def envelope_of(
         ranges = [range_of(b"p%d" % counter)]
     header = Header(
         id=envelope_id(LIVES[gateway], counter),
-        destinations=destinations(*groups),
+        destinations=destinations(*groups, configuration=configuration),
         coordinator=Incarnation(process=coordinator, number=LIVES[coordinator]),
         session=b"" if session is None else pack_u64(session),
         ranges=ranges,

@@ -18,11 +18,12 @@ from ordercast.v1.common_pb2 import Envelope, Incarnation
 from ordercast.v1.consensus_pb2 import Accept, Decide, Prepare, Rejected, Round
 from ordercast.v1.gateway_pb2 import PublishRequest
 from ordercast.v1.sequencer_pb2 import (
-    DeliveredRecord,
     Disseminate,
     FetchLog,
     Gossip,
     GossipAsk,
+    HandOver,
+    HandOverAsk,
     Have,
     HaveAsk,
     HistoryEntry,
@@ -30,10 +31,11 @@ from ordercast.v1.sequencer_pb2 import (
     LogEntry,
     Pull,
     RecTs,
-    Snapshot,
+    SnapshotAsk,
+    SnapshotPart,
 )
 from tests.unit.driving import CONFIGURATION, LIVES, Driven, delivered, destinations, envelope_of, key_of, range_of
-from tests.unit.scalatom_host import VIEW, Host
+from tests.unit.scalatom_host import VIEW, Host, chunk_of, log_entry
 
 #: Stamped here, and not decided; and one that nobody knows.
 KNOWN, NEW = envelope_of(3, "a"), envelope_of(4, "a", "b")
@@ -91,7 +93,9 @@ def with_header(**fields: Any) -> Envelope:
         pytest.param({"destinations": destinations("a", "x")}, id="an unknown group"),
         pytest.param({"destinations": destinations("b", "a")}, id="unsorted"),
         pytest.param({"destinations": destinations("a", "a")}, id="a group twice"),
-        pytest.param({"destinations": destinations("a", configuration=1)}, id="another configuration"),
+        pytest.param(
+            {"destinations": destinations("a", configuration=CONFIGURATION + 1)}, id="a configuration to come"
+        ),
         pytest.param({"destinations": destinations("c")}, id="a group that is not here"),
         pytest.param({"id": b""}, id="no id"),
         pytest.param({"id": ID[:15]}, id="a short id"),
@@ -212,13 +216,18 @@ GROUP_MESSAGES: list[Callable[..., Any]] = [
     lambda **fields: GossipAsk(**{"group": "a", "configuration": CONFIGURATION, **fields}),
     lambda **fields: FetchLog(**{"group": "a", "configuration": CONFIGURATION, **fields}),
     lambda **fields: LogChunk(**{"group": "a", "configuration": CONFIGURATION, **fields}),
-    lambda **fields: Snapshot(
-        **{"group": "a", "configuration": CONFIGURATION, "order_key": key_of(90, NEW), "position": 9, **fields}
+    lambda **fields: SnapshotAsk(**{"group": "a", "configuration": CONFIGURATION, **fields}),
+    lambda **fields: SnapshotPart(
+        **{"group": "a", "configuration": CONFIGURATION, "token": 1, "parts": 1, **fields}
     ),
 ]
 
 
-@pytest.mark.parametrize("make", GROUP_MESSAGES, ids=["gossip", "gossip ask", "fetch", "chunk", "snapshot"])
+@pytest.mark.parametrize(
+    "make",
+    GROUP_MESSAGES,
+    ids=["gossip", "gossip ask", "fetch", "chunk", "snapshot ask", "snapshot part"],
+)
 @pytest.mark.parametrize(
     ("source", "fields"),
     [
@@ -226,7 +235,6 @@ GROUP_MESSAGES: list[Callable[..., Any]] = [
         pytest.param("n6", {"group": "c"}, id="of a group that is not here"),
         pytest.param("n2", {"configuration": CONFIGURATION - 1}, id="in another configuration"),
         pytest.param("n4", {}, id="from a replica of another group"),
-        pytest.param("n1", {}, id="from itself"),
         pytest.param("g1", {}, id="from a gateway"),
     ],
 )
@@ -234,26 +242,51 @@ def test_what_only_replicas_of_a_group_say_to_each_other_is_refused_from_others(
     refuses(make(**fields), source)
 
 
-# --------------------------------------------------------------------------------------------- logs and snapshots
+@pytest.mark.parametrize("make", GROUP_MESSAGES[:2], ids=["gossip", "gossip ask"])
+def test_what_a_replica_says_to_its_peers_is_refused_from_itself(make):
+    refuses(make(), "n1")
 
 
-def log_entry(counter: int, sn: int, *groups: str, **fields: Any) -> LogEntry:
-    envelope = envelope_of(counter, *(groups or ("a",)), ranges=[range_of(b"late")])
-    return LogEntry(**{"order_key": key_of(sn, envelope), "envelope": envelope, **fields})
+# ------------------------------------------------------------------------------------------------------- hand-over
 
 
-def chunk(*entries: LogEntry) -> LogChunk:
+@pytest.mark.parametrize("make", [HandOverAsk, HandOver])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"group": "x"}, id="of an unknown group"),
+        pytest.param({"configuration": CONFIGURATION + 1}, id="in a configuration to come"),
+        pytest.param({"configuration": 0}, id="in no configuration"),
+    ],
+)
+def test_a_hand_over_that_our_view_knows_nothing_of_is_refused(make, fields):
+    refuses(make(**{"group": "a", "configuration": CONFIGURATION, **fields}))
+
+
+@pytest.mark.parametrize("source", ["n4", "g1"])
+def test_who_is_no_replica_of_the_group_is_handed_nothing(source):
+    refuses(HandOverAsk(group="a", configuration=CONFIGURATION), source)
+
+
+# ------------------------------------------------------------------------------------------------------------ logs
+
+
+def late_entry(counter: int, sn: int, *groups: str, **fields: Any) -> LogEntry:
+    return log_entry(sn, envelope_of(counter, *(groups or ("a",)), ranges=[range_of(b"late")]), **fields)
+
+
+def chunk(*entries: LogEntry, **fields: Any) -> LogChunk:
     """What follows on the two envelopes that the host has delivered."""
-    return LogChunk(group="a", configuration=CONFIGURATION, position=2, entries=entries, head=2 + len(entries))
+    return chunk_of(*entries, position=2, **fields)
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        pytest.param(log_entry(7, 12, "b"), id="an envelope for another group"),
-        pytest.param(log_entry(7, 12, "x"), id="an envelope for an unknown group"),
-        pytest.param(log_entry(7, 12, "b", "a"), id="unsorted groups"),
-        pytest.param(log_entry(7, 12, order_key=b"short"), id="no order key"),
+        pytest.param(late_entry(7, 12, "b"), id="an envelope for another group"),
+        pytest.param(late_entry(7, 12, "x"), id="an envelope for an unknown group"),
+        pytest.param(late_entry(7, 12, "b", "a"), id="unsorted groups"),
+        pytest.param(late_entry(7, 12, order_key=b"short"), id="no order key"),
         pytest.param(LogEntry(order_key=key_of(12, NEW)), id="no envelope"),
     ],
 )
@@ -263,67 +296,29 @@ def test_an_entry_that_cannot_be_in_the_log_is_refused(wrong):
 
 def test_a_chunk_with_one_bad_entry_delivers_none():
     """The effects of a step that raises are lost: the log would have a hole where memory has an envelope."""
-    refuses(chunk(log_entry(6, 12), log_entry(7, 13, order_key=b"short")))
+    refuses(chunk(late_entry(6, 12), late_entry(7, 13, order_key=b"short")))
 
 
 def test_an_entry_whose_key_is_that_of_another_envelope_is_refused():
-    refuses(chunk(log_entry(6, 12, order_key=key_of(12, envelope_of(7)))))
+    refuses(chunk(late_entry(6, 12, order_key=key_of(12, envelope_of(7)))))
 
 
 def test_an_entry_beyond_all_clocks_is_refused():
-    refuses(chunk(log_entry(6, TOO_HIGH)))
+    refuses(chunk(late_entry(6, TOO_HIGH)))
 
 
 def test_an_entry_that_was_delivered_before_is_refused():
     """0 is finished, so that only its counter is known."""
-    refuses(chunk(log_entry(0, 12)), or_stops=True)
+    refuses(chunk(late_entry(0, 12)), or_stops=True)
 
 
-def snapshot(**fields: Any) -> Snapshot:
-    defaults = {
-        "group": "a",
-        "configuration": CONFIGURATION,
-        "position": 9,
-        "order_key": key_of(20, envelope_of(2)),
-    }
-    return Snapshot(**{**defaults, **fields})
+@pytest.mark.parametrize("checksum", [0, 1, 2**32 - 1])
+def test_a_piece_of_a_log_that_was_damaged_on_the_way_is_refused(checksum):
+    refuses(chunk(late_entry(6, 12), checksum=checksum))
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        pytest.param({"order_key": b"short"}, id="no key"),
-        pytest.param({"order_key": order_key(TOO_HIGH, ID)}, id="a key beyond all clocks"),
-        pytest.param({"entries": [log_entry(6, 12, "b")]}, id="an entry of another group"),
-        pytest.param({"entries": [log_entry(6, 12, order_key=b"short")]}, id="an entry without a key"),
-    ],
-)
-def test_a_snapshot_that_cannot_be_one_is_refused(wrong):
-    refuses(snapshot(**wrong))
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        pytest.param({"order_key": key_of(7, envelope_of(2))}, id="further, but with a lower key"),
-        pytest.param({"delivered": [DeliveredRecord(id=b"short", order_key=key_of(11, NEW))]}, id="no id"),
-        pytest.param({"delivered": [DeliveredRecord(id=ID, order_key=b"short")]}, id="a record without a key"),
-        pytest.param(
-            {"delivered": [DeliveredRecord(id=KNOWN.header.id, order_key=b"\xff" * 24)]},
-            id="a key beyond all clocks",
-        ),
-        pytest.param(
-            {"delivered": [DeliveredRecord(id=ID, order_key=key_of(21, NEW))]}, id="a record behind its end"
-        ),
-        pytest.param(
-            {"position": 3, "entries": [log_entry(n, n) for n in range(11, 15)]},
-            id="more entries than its position",
-        ),
-        pytest.param({"entries": [log_entry(6, 90)]}, id="entries behind its end"),
-    ],
-)
-def test_a_snapshot_that_contradicts_itself_or_us_is_refused(wrong):
-    refuses(snapshot(**wrong), or_stops=True)
+def test_a_snapshot_has_no_more_parts_than_it_has():
+    refuses(SnapshotAsk(group="a", configuration=CONFIGURATION, token=(LIVES["n1"] << 24) + 1, part=1))
 
 
 # ----------------------------------------------------------------------------------------------- ids in questions
@@ -363,7 +358,7 @@ def test_a_round_that_nobody_could_outbid_is_refused(make):
 
 def test_a_rejection_by_a_round_that_nobody_could_outbid_is_refused():
     proposer = Driven("n1", lambda: Proposer("n1", "scalatom"), VIEW)
-    proposer.step(Propose, ID, ("a",), ("n1", "n2", "n3"), pack_u64(5), LIVES["n1"], 0)
+    proposer.step(Propose, ID, ("a",), (CONFIGURATION,), pack_u64(5), LIVES["n1"], 0)
     with pytest.raises(RemoteProtocolError):
         proposer.receive("n2", Rejected(instance=ID, promised=Round(number=2**64 - 1, owner=LIVES["n2"])))
     proposer.tick(10.0)

@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+from array import array
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ordercast.bench import cpu_profile, table
+from ordercast.bench import cpu_profile, during, table
 from ordercast.bench.agenda import Agenda, rotated
 from ordercast.bench.comparison import Result
 from ordercast.bench.goals import Goal, judge
@@ -19,6 +20,7 @@ from ordercast.bench.peers.installed import missing
 from ordercast.bench.plan import Plan, pattern_named
 from ordercast.bench.rows import Replay, Row, medians
 from ordercast.bench.saving import save
+from ordercast.bench.steady import Outcome, Stretch, Timeline, joined
 from ordercast.bench.trial import Trial
 
 ROOT = Path(__file__).parents[2]
@@ -228,6 +230,69 @@ def test_a_profile_is_summed_by_stage_and_the_rest_is_the_runtimes() -> None:
     assert stages["runtime"]["cpu_s"] == 5.0
 
 
+# ------------------------------------------------------------------------------ while a replica is replaced
+
+
+def stretch(seconds: float, count: int, gap_s: float, failed: int = 0) -> Stretch:
+    return Stretch(seconds, gap_s, failed, array("d", [0.02] * count))
+
+
+def replaced() -> list[dict[str, Any]]:
+    """Two changes: the first leaves three quarters of the throughput, the second a third of the rest."""
+    stretches = [stretch(10.0, 1000, 0.1)]
+    stretches += [stretch(5.0, 400, 0.2), stretch(1.0, 50, 0.6), stretch(10.0, 900, 0.1)]
+    stretches += [stretch(5.0, 170, 0.2), stretch(1.0, 10, 0.7, failed=2), stretch(10.0, 800, 0.1)]
+    changes = [during.Change("node-3", "node-4", False, 2000, 3_000_000), during.Change("node-1", "node-3", True)]
+    return during.entries_of(changes, Outcome(stretches, 3330), [0.0, 1.0, 2.0, 2.5, 4.0, 5.0, 6.0, 7.0])
+
+
+def test_a_gap_between_receipts_counts_where_it_ends_and_the_warm_up_nowhere() -> None:
+    timeline = Timeline(0.0)
+    timeline.answered_at(0.0, 5.0)
+    timeline.begin(6.0)
+    timeline.answered_at(6.5, 7.0)
+    timeline.answered_at(6.5, 7.5)
+    timeline.begin(8.0)
+    timeline.refused(OSError("late"))
+    timeline.end(11.0)
+    first, second = timeline.stretches
+    assert (first.seconds, first.gap_s_max, list(first.latencies), first.failed) == (2.0, 2.0, [0.5, 1.0], 0)
+    # Nothing came any more: the silence until the end is a gap.
+    assert (second.seconds, second.gap_s_max, list(second.latencies), second.failed) == (3.0, 3.5, [], 1)
+    assert timeline.acknowledged == 3
+
+
+def test_stretches_that_follow_one_another_are_joined_to_one() -> None:
+    whole = joined([stretch(3.0, 30, 0.1, failed=1), stretch(1.0, 2, 0.9)])
+    assert (whole.seconds, whole.gap_s_max, whole.failed, whole.messages_per_second) == (4.0, 0.9, 1, 8.0)
+    assert (joined([]).messages_per_second, joined([]).percentile_ms(0.99)) == (0.0, 0.0)
+
+
+def test_a_change_is_told_with_what_was_before_during_and_after() -> None:
+    first, second = replaced()
+    assert [phase["phase"] for phase in first["phases"]] == ["before", "during", "after"]
+    assert [phase["messages_per_second"] for phase in first["phases"]] == [100.0, 75.0, 90.0]
+    assert [phase["server_cpu_s_per_10k"] for phase in first["phases"]] == [10.0, 33.333, 16.667]
+    assert (first["change_s"], first["copying_s"], first["switching_s"]) == (6.0, 5.0, 1.0)
+    assert (first["copying_gap_s_max"], first["switching_gap_s_max"]) == (0.2, 0.6)
+    assert (first["ratio"], second["ratio"]) == (0.75, 0.333)
+    # What is after the first is before the second.
+    assert second["phases"][0] == {**first["phases"][2], "phase": "before"}
+
+
+def test_half_of_the_throughput_has_to_be_left_while_a_replica_is_replaced() -> None:
+    first, second = map(during.goal_of, replaced())
+    assert (first.target, first.reached, first.ratio, first.met) == (50.0, 75.0, 0.75, True)
+    assert (second.target, second.reached, second.ratio, second.met) == (45.0, 30.0, 0.333, False)
+    assert "the gateway's" in second.goal
+
+
+def test_replicas_that_disagree_or_lack_messages_are_no_good_end() -> None:
+    assert during.Verified(10, 0).is_ok
+    assert not during.Verified(10, 1).is_ok
+    assert not during.Verified(10, 0, ["node-2 has 3 of 4 envelopes"], 1).is_ok
+
+
 # -------------------------------------------------------------------------------------------- for people
 
 
@@ -265,6 +330,18 @@ def test_what_an_overload_did_stands_in_a_line_for_each_phase() -> None:
     text = printed(table.overload_table([phase, {**phase, "phase": "after", "recovered_after_s": 1.3}]))
     assert "overload 600,000 55,000 92% 15,000 950 130" in " ".join(text.split())
     assert text.rstrip().endswith("1.3")
+
+
+def test_what_a_change_did_stands_in_80_columns_with_a_line_for_each_phase() -> None:
+    first, second = replaced()
+    text = printed(table.change_table(first), table.change_table(second))
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert "node-3 is replaced by node-4" in lines
+    assert "before 10 100 100% 20 20 0.1 10" in lines
+    assert "during 6 75 75% 20 20 0.6 33.3" in lines
+    assert "during, 2 failed 6 30 33% 20 20 0.7 111" in lines
+    assert "…" not in text
+    assert "copied 2,000 messages, 3 MB, in 5.0 s" in table.change_line(first)
 
 
 def test_goals_have_a_check_mark_a_cross_or_neither() -> None:

@@ -84,9 +84,10 @@ class Member:
         id_ = request_id or b"%d" % self.tags
         return self.step(Execute, Command(request_id=id_, **what), id_)
 
-    def register(self, name: str, services: tuple[str, ...] = ALL) -> int:
+    def register(self, name: str, services: tuple[str, ...] = ALL, **fields: Any) -> int:
         """Its incarnation."""
-        node = RegisterNode(name=name, node_id=name.encode(), services=services, peer_address="a:1")
+        values = {"node_id": name.encode(), "peer_address": "a:1"} | fields
+        node = RegisterNode(name=name, services=services, **values)
         executed = answers(self.settle(self.execute(register=node)))
         return int(executed[0].result.registered.incarnation)
 

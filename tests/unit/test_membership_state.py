@@ -6,6 +6,7 @@ import pytest
 
 from ordercast.core.errors import InvariantBroken
 from ordercast.membership import settings as limits
+from ordercast.membership.names import SERVICES
 from ordercast.membership.settings import MembershipSettings
 from ordercast.membership.state import Code, State, shape_error
 from ordercast.protocols.catalogue import UnknownProtocol, check_domain
@@ -18,6 +19,7 @@ from ordercast.v1.membership_pb2 import (
     Command,
     CommandBatch,
     CommandResult,
+    Configuration,
     CreateDomain,
     CreateGroup,
     Cursor,
@@ -27,6 +29,8 @@ from ordercast.v1.membership_pb2 import (
     FoundCluster,
     MarkNode,
     MoveCursors,
+    Node,
+    RaiseLevel,
     ReadCursors,
     RegisterNode,
     RemoveGroup,
@@ -71,6 +75,11 @@ class Cluster:
 
     def read(self, group: str, name: str = "") -> CommandResult:
         return self.do(read_cursors=ReadCursors(group=group, name=name))
+
+    def raise_level(self, level: int = 1) -> CommandResult:
+        """As if every node had said that it understands it."""
+        incarnations = {name: node.incarnation for name, node in self.state.nodes.items()}
+        return self.do(raise_level=RaiseLevel(level=level, incarnations=incarnations))
 
     def remove(self, name: str) -> CommandResult:
         group = self.do(delete_group=DeleteGroup(name=name)).group
@@ -520,6 +529,9 @@ def test_a_well_formed_command_has_no_error():
         {"snapshot_every": 0},
         {"snapshot_every": 100_000},
         {"batch_count_max": 0},
+        {"moves_at_once": 0},
+        {"replace_after_s": -1.0},
+        {"cancel_after_s": 0.0},
         {"log": LogSettings(value_bytes_max=1000)},
     ],
 )
@@ -534,6 +546,22 @@ def register_longest(cluster: Cluster, numbers: range) -> None:
     for number in numbers:
         fields = {"peer_address": host, "client_address": host, "node_id": node_id, "zone": zone}
         assert cluster.register(longest(number), **fields).code == Code.OK
+
+
+def fill_configurations(state: State) -> None:
+    """All groups are changing, with as many members as there can be, nobody in common; and nodes were removed."""
+    names = sorted(state.nodes)
+    members = [names[first : first + limits.REPLICAS_MAX] for first in range(0, 7 * 4, limits.REPLICAS_MAX)]
+    for group in state.groups.values():
+        group.replicas[:], group.acceptors[:] = members[0], members[1]
+        lost = [*members[2], *members[3]]
+        group.previous.CopyFrom(Configuration(number=2**63, replicas=members[2], acceptors=members[3], lost=lost))
+        group.starting[:] = [*members[0], *members[1]]
+        group.incarnation_before = group.configuration = 2**63
+    for number in range(limits.TOMBSTONES_MAX):
+        node = Node(node_id=b"i" * limits.NODE_ID_BYTES_MAX, services=SERVICES, incarnation=2**63, revision=2**63)
+        node.name, node.removed, node.ended, node.suspected = longest(number), True, True, True
+        state.removed[node.name] = node
 
 
 def longest(number: int) -> str:
@@ -558,10 +586,11 @@ def test_the_fullest_state_there_can_be_fits_into_a_snapshot(cluster):
     for number in range(limits.DOMAINS_MAX):
         result = cluster.do(create_domain=CreateDomain(name=f"d{number}", protocol="scalatom"))
     assert result.code == Code.RESOURCE_EXHAUSTED
+    fill_configurations(cluster.state)
     # Smaller answers have pushed larger ones out, and these domains set nothing.
     assert largest <= limits.EXECUTED_BYTES_MAX
     bytes_max = len(cluster.state.to_bytes()) - cluster.state.executed_bytes + limits.EXECUTED_BYTES_MAX
     bytes_max += limits.DOMAINS_MAX * (limits.DOMAIN_SETTINGS_BYTES_MAX + 200)
     # What frames each answer.
     bytes_max += limits.EXECUTED_COUNT_MAX * 8
-    assert bytes_max < LogSettings().snapshot_bytes_max
+    assert bytes_max < MembershipSettings().log.snapshot_bytes_max

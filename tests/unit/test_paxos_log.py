@@ -29,6 +29,7 @@ from ordercast.protocols.paxos.log import (
 )
 from ordercast.protocols.paxos.log_state import NUMBER_MAX, LogSettings
 from ordercast.v1.consensus_pb2 import (
+    LOG_STANDING_FOUNDER,
     LogAccept,
     LogAccepted,
     LogDecided,
@@ -40,6 +41,7 @@ from ordercast.v1.consensus_pb2 import (
     LogPrepare,
     LogPromise,
     LogRejected,
+    LogStandingRecord,
     LogTail,
     LogVote,
     Round,
@@ -50,13 +52,17 @@ from ordercast.v1.frame_pb2 import Packet
 LIVES = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
 
 
+#: On the disk of a member that was founded and has seen nothing since.
+FOUNDER = LogStandingRecord(standing=LOG_STANDING_FOUNDER, disk=b"disk of a")
+
+
 class Member:
-    """Process a, its disk, and its clock. Every Persist is durable at once."""
+    """Process a, its disk, and its clock. Every Persist is durable at once. It was founded, and may vote."""
 
     def __init__(self, members: str = "abc", **limits: Any) -> None:
         self.members = tuple(members)
         self.settings = LogSettings(**limits)
-        self.disk: dict[bytes, bytes] = {}
+        self.disk: dict[bytes, bytes] = {b"v": FOUNDER.SerializeToString()}
         self.now = 100.0
         self.incarnation = LIVES["a"] - 10
         self.restart()

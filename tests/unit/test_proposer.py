@@ -12,7 +12,7 @@ from ordercast.core.machine import Decided, Effect, InstanceClosed, Propose, Set
 from ordercast.protocols.paxos.acceptor import Acceptor
 from ordercast.protocols.paxos.proposer import Proposer, ProposerSettings
 from ordercast.v1.consensus_pb2 import Accept, Accepted, Closed, Decide, Prepare, Promise, Rejected, Round
-from tests.unit.driving import LIVES, Driven, destinations, handed, kinds, sends, sent, view_of
+from tests.unit.driving import CONFIGURATION, LIVES, Driven, destinations, handed, kinds, sends, sent, view_of
 
 ACCEPTORS = {"a": "n1 n2 n3", "b": "n3 n4 n5"}
 EVERYONE = ["n1", "n2", "n3", "n4", "n5"]
@@ -28,7 +28,8 @@ class Host(Driven):
         super().__init__("n2", lambda: Proposer("n2", "client"), VIEW)
 
     def propose(self, value: bytes | None, owner: str = "n2", **fields: Any) -> list[Effect]:
-        fields = {"groups": ("a", "b"), "learners": ("n1", "n2", "n7"), **fields}
+        groups = fields.setdefault("groups", ("a", "b"))
+        fields.setdefault("configurations", (CONFIGURATION,) * len(groups))
         event = Propose(
             self.now, 0.0, INSTANCE, value=value, owner=LIVES[owner], **{"done": 3, "open": (1,), **fields}
         )
@@ -235,13 +236,14 @@ def test_a_rejected_proposer_backs_off_and_comes_back_above_the_promised_round()
 
 def test_the_first_learner_comes_back_before_the_last():
     waits = {}
-    for learners in (("n2", "n7", "n8"), ("n6", "n7", "n2")):
+    for learners in ("n2 n6 n7", "n1 n2"):
         host = Host()
-        host.propose(b"x", learners=learners)
+        host.change(view_of({"a": learners, "b": learners}, acceptors=ACCEPTORS))
+        host.propose(b"x")
         host.rejected("n1", 1, "n7")
         while not sent(host.tick(0.01), Prepare):
             waits[learners] = host.now
-    assert waits["n2", "n7", "n8"] < waits["n6", "n7", "n2"]
+    assert waits["n2 n6 n7"] < waits["n1 n2"]
 
 
 def test_votes_that_come_while_it_backs_off_decide_nothing():

@@ -28,7 +28,6 @@ from ordercast.v1.sequencer_pb2 import (
     GossipAsk,
     Have,
     HistoryEntry,
-    LogChunk,
     Pull,
     RecTs,
 )
@@ -46,7 +45,7 @@ from tests.unit.driving import (
     sent,
     sent_when_durable,
 )
-from tests.unit.scalatom_host import GOSSIP_S, SILENCE_S, Host, told_in
+from tests.unit.scalatom_host import GOSSIP_S, SILENCE_S, Host, chunk_of, told_in
 
 # ---------------------------------------------------------------------------------------------- steps 1 and 2
 
@@ -115,7 +114,7 @@ def test_the_coordinator_proposes_the_highest_stamp_once_a_qualified_majority_ha
     assert handed(host.stamp("n3", envelope, 4), Propose) == [], "all of a, but one of b"
     (proposal,) = handed(host.stamp("n5", envelope, 2), Propose)
     assert (proposal.instance, proposal.value) == (envelope.header.id, pack_u64(9))
-    assert (proposal.groups, proposal.learners) == (("a", "b"), ("n1", "n2", "n3", "n4", "n5"))
+    assert (proposal.groups, proposal.configurations) == (("a", "b"), (CONFIGURATION, CONFIGURATION))
     assert (proposal.owner, proposal.done, proposal.open) == (host.incarnation, 3, (1,))
     assert handed(host.stamp("n4", envelope, 50), Propose) == [], "once"
 
@@ -356,7 +355,7 @@ def test_the_receipt_waits_for_no_sync_but_the_word_that_it_is_durable_does():
     ((to, told),) = sends(effects, EnvelopeDelivered)
     assert (to, told.group, told.order_key) == (["g1"], "a", key_of(9, envelope))
     assert [(s.first_sequence, s.count, s.first_offset) for o in told.outcomes for s in o.spans] == [(1, 2, 0)]
-    durable = EnvelopeDurable(id=envelope.header.id, group="a")
+    durable = EnvelopeDurable(id=envelope.header.id, group="a", configuration=CONFIGURATION)
     assert sent_when_durable(effects, EnvelopeDurable) == [(["g1"], durable)]
     assert sent(effects, EnvelopeDurable) == []
 
@@ -478,8 +477,7 @@ def test_a_late_question_about_an_envelope_that_came_by_the_log_is_answered_with
     giver.take(envelope)
     giver.decide(envelope, 9)
     giver.gossip("n3", 10)
-    chunk = LogChunk(group="a", configuration=CONFIGURATION, entries=giver.logs["a"].entries, head=1)
-    host.receive("n2", chunk)
+    host.receive("n2", chunk_of(*giver.logs["a"].entries))
     assert sent(host.stamp("n4", envelope, 0, ask=True), Decide) == [
         Decide(instance=envelope.header.id, value=pack_u64(9))
     ]
@@ -532,7 +530,7 @@ def test_a_gateway_that_resends_hears_again_how_its_envelope_fares():
     (told,) = sent(effects, EnvelopeDelivered)
     assert (told.order_key, len(told.outcomes)) == (key_of(9, envelope), 1)
     assert sent_when_durable(effects, EnvelopeDurable) == [
-        (["g1"], EnvelopeDurable(id=envelope.header.id, group="a"))
+        (["g1"], EnvelopeDurable(id=envelope.header.id, group="a", configuration=CONFIGURATION))
     ]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ordercast.core.machine import Deliver, Effect, Ended, InstanceClosed, Persist, ResetLog, Retired, SetTimer
+from ordercast.core.machine import Effect, Ended, InstanceClosed, Retired, SetTimer
 from ordercast.protocols.scalatom.machine import Scalatom
 from ordercast.protocols.scalatom.settings import Settings
 from ordercast.v1.consensus_pb2 import Close
@@ -14,13 +14,12 @@ from tests.unit.driving import (
     destinations,
     envelope_of,
     key_of,
-    place,
     range_of,
     sends,
     sent,
     sent_when_durable,
 )
-from tests.unit.scalatom_host import GOSSIP_S, Host, told_in
+from tests.unit.scalatom_host import GOSSIP_S, Host, snapshot_of, told_in
 
 # ------------------------------------------------------------------------------------------------------ recovery
 
@@ -68,8 +67,7 @@ def snapshots_of(host: Host) -> list[Snapshot]:
     """What a peer would be given to whom the logs are no longer available."""
     found = []
     for group, peer in (("a", "n2"), ("b", "n4")):
-        fetch = FetchLog(group=group, configuration=CONFIGURATION, position=0)
-        (snapshot,) = sent(host.answer_reads(host.receive(peer, fetch), begins=1), Snapshot)
+        snapshot = snapshot_of(host, group, peer)
         statements = [done for done in snapshot.done if done.done]
         del snapshot.done[:]
         snapshot.done.extend(statements)
@@ -135,15 +133,11 @@ def test_a_process_waits_for_its_first_view_however_long_that_takes():
 # ----------------------------------------------------------------------------------------------------- catching up
 
 
-def given_log(host: Host, taker: Host, *, begins: int = 0) -> list[Effect]:
+def given_log(host: Host, taker: Host) -> list[Effect]:
     """The taker fetches a's log from the host, as a peer would."""
     fetch = FetchLog(group="a", configuration=CONFIGURATION, position=taker.machine.replicas["a"].position)
-    effects = host.receive(taker.name, fetch)
-    answers = host.answer_reads(effects, begins)
-    result: list[Effect] = []
-    for message in [*sent(answers, LogChunk), *sent(answers, Snapshot)]:
-        result += taker.receive(host.name, message)
-    return result
+    answers = host.answer_reads(host.receive(taker.name, fetch))
+    return [effect for chunk in sent(answers, LogChunk) for effect in taker.receive(host.name, chunk)]
 
 
 def test_a_replica_that_was_away_delivers_from_the_log_of_another():
@@ -206,35 +200,6 @@ def test_what_waits_in_the_queue_is_not_delivered_again_after_it_came_by_the_log
     assert len(delivered(given_log(host, taker))) == 1
     assert delivered(taker.gossip("n2", 20) + taker.gossip("n3", 20)) == []
     assert taker.machine.buffers()["queued"] == taker.machine.buffers()["undelivered"] == 0
-
-
-def test_where_the_log_is_gone_a_snapshot_stands_for_it():
-    host, taker = Host("n2"), Host("n1")
-    for counter in range(3):
-        host.order(envelope_of(counter, "a", done=counter, ranges=[range_of(b"p", 1 + counter, 1)]), 10 + counter)
-    taker.take(envelope_of(0, "a"))
-    effects = given_log(host, taker, begins=2)
-    assert [(e.group, e.position) for e in effects if isinstance(e, ResetLog)] == [("a", 2)]
-    assert [position for _, position, _ in delivered(effects)] == [2], "what is left of the log comes with it"
-    assert place(effects, ResetLog) < place(effects, Deliver) < place(effects, Persist)
-    assert taker.machine.buffers()["undelivered"] == 0, "what it held is in the snapshot"
-    taker.restart()
-    taker.order(envelope_of(3, "a", ranges=[range_of(b"p", 3, 2)]), 2000)
-    (span, fresh) = taker.logs["a"].entries[1].outcomes[0].spans
-    assert (span.duplicate, span.first_offset, fresh.first_offset) == (True, 2, 3)
-
-
-def test_a_snapshot_that_is_not_ahead_changes_nothing():
-    host, taker = Host("n2"), Host("n1")
-    for machine in (host, taker):
-        machine.order(envelope_of(0, "a"), 9)
-    (snapshot,) = sent(
-        host.answer_reads(
-            host.receive("n1", FetchLog(group="a", configuration=CONFIGURATION, position=0)), begins=1
-        ),
-        Snapshot,
-    )
-    assert taker.receive("n2", snapshot) == []
 
 
 # ----------------------------------------------------------------------------------------------------- forgetting

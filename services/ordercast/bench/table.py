@@ -119,6 +119,37 @@ def overload_table(phases: Sequence[dict[str, Any]]) -> Table:
     return found
 
 
+def change_table(change: dict[str, Any]) -> Table:
+    whose = ", which has the client's gateway," if change["is_gateways"] else ""
+    found = _table(
+        f"{change['replaced']}{whose} is replaced by {change['by']}",
+        ("phase",),
+        ("seconds", "messages per s", "of before", "p50 ms", "p99 ms", "longest gap s", "server CPU s/10k"),
+    )
+    before = change["phases"][0]["messages_per_second"]
+    for phase in change["phases"]:
+        rate = phase["messages_per_second"]
+        found.add_row(
+            f"{phase['phase']}, {phase['failed']:,} failed" if phase["failed"] else phase["phase"],
+            figure(phase["seconds"]),
+            figure(rate),
+            f"{rate / before:.0%}" if before else "",
+            figure(phase["p50_ms"]),
+            figure(phase["p99_ms"]),
+            figure(phase["gap_s_max"]),
+            figure(phase["server_cpu_s_per_10k"]),
+        )
+    return found
+
+
+def change_line(change: dict[str, Any]) -> str:
+    return (
+        f"{change['by']} copied {change['copied_messages']:,} messages, {change['copied_bytes'] / 1e6:,.0f} MB, "
+        f"in {change['copying_s']:.1f} s; switching took {change['switching_s']:.1f} s, "
+        f"{change['switching_gap_s_max']:.2f} s of them without a receipt"
+    )
+
+
 def stage_name(entry: dict[str, Any]) -> str:
     implied = entry.get("implied_share")
     return entry["stage"] if implied is None else f"{entry['stage']} (implied by the stamps: {implied:.0%})"

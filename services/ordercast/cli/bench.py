@@ -12,7 +12,9 @@ from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, err, out, print_json
 
 if TYPE_CHECKING:
+    from ordercast.bench import during as changes
     from ordercast.bench.comparison import Result
+    from ordercast.bench.trial import Say
 
 PATTERNS = ("same", "random")
 PEERS = ("etcd", "nats")
@@ -33,6 +35,12 @@ ALONE = Defaults("1,64,1024", 10.0, "same,random", 1, 0, 0)
 #: Curves need more points, and medians more repetitions; a quarter of an hour has to do.
 BESIDE_PEERS = Defaults("1,8,64,256,1024", 4.0, "same,random", 3, 64, 1_000_000)
 
+#: What can be measured while it happens; then nothing else is, and only these options mean something.
+REPLACE = "replace"
+DURING_OPTIONS = ("during", "messages", "size", "seconds", "json")
+DURING_MESSAGES, DURING_SIZE = 1_000_000, 100
+SIZE = 256
+
 
 def default_text(name: str) -> str:
     return f"{getattr(ALONE, name)}; with --against {getattr(BESIDE_PEERS, name)}"
@@ -48,12 +56,22 @@ InFlight = Annotated[
         show_default=default_text("in_flight"),
     ),
 ]
-Size = Annotated[int, typer.Option(min=0, help="Bytes of a payload.")]
+Size = Annotated[
+    int | None,
+    typer.Option(min=0, help="Bytes of a payload.", show_default=f"{SIZE}; with --during {DURING_SIZE}"),
+]
 Seconds = Annotated[
     float | None,
     typer.Option(min=0.1, help="How long each row is measured.", show_default=default_text("seconds")),
 ]
-Messages = Annotated[int | None, typer.Option(min=1, help="So many messages in each row, however long.")]
+Messages = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="So many messages in each row, however long; with --during, in the log before.",
+        show_default=f"with --during {DURING_MESSAGES}",
+    ),
+]
 Patterns = Annotated[
     str | None,
     typer.Option(help="`same`, `random`, or both.", show_default=default_text("patterns")),
@@ -74,6 +92,13 @@ ReplayMessages = Annotated[
 Profile = Annotated[bool, typer.Option("--profile", help="Also say where the servers' time goes.")]
 Stages = Annotated[bool, typer.Option("--stages", help="Also say where a message's time goes.")]
 Overload = Annotated[bool, typer.Option("--overload", help="Also offer ten times what the cluster can order.")]
+During = Annotated[
+    str | None,
+    typer.Option(
+        help="Measure only what clients notice of a change: `replace`, of replicas under load.",
+        show_default=False,
+    ),
+]
 Save = Annotated[
     Path | None,
     typer.Option(help="Write the figures and a picture to this directory.", file_okay=False, show_default=False),
@@ -81,11 +106,12 @@ Save = Annotated[
 
 
 def bench(
+    context: typer.Context,
     groups: Groups = 2,
     replicas: Replicas = 3,
     nodes: Nodes = 3,
     in_flight: InFlight = None,
-    size: Size = 256,
+    size: Size = None,
     seconds: Seconds = None,
     messages: Messages = None,
     patterns: Patterns = None,
@@ -96,6 +122,7 @@ def bench(
     profile: Profile = False,
     stages: Stages = False,
     overload: Overload = False,
+    during: During = None,
     save: Save = None,
     json: Json = False,
 ) -> None:
@@ -104,6 +131,8 @@ def bench(
     `ordercast bench --in-flight 1,1024 --patterns same --seconds 5`
 
     `ordercast bench --against etcd,nats --save figures`
+
+    `ordercast bench --during replace --seconds 10`: exit code 1 if the replicas do not agree afterwards.
     """
     from ordercast.bench.agenda import Agenda
     from ordercast.bench.comparison import run
@@ -112,10 +141,14 @@ def bench(
     from ordercast.bench.servers import BenchError
     from ordercast.local.cluster import ClusterError
 
+    if during is not None:
+        check_during(context, during)
+        measure_change(messages or DURING_MESSAGES, DURING_SIZE if size is None else size, seconds, json)
+        return
     peers = checked_peers(against)
     defaults = BESIDE_PEERS if peers else ALONE
     agenda = Agenda(
-        Plan(nodes, groups, replicas, size, seconds or defaults.seconds, messages),
+        Plan(nodes, groups, replicas, SIZE if size is None else size, seconds or defaults.seconds, messages),
         checked_patterns(patterns or defaults.patterns, peers),
         checked_depths(in_flight or defaults.in_flight),
         peers,
@@ -129,9 +162,8 @@ def bench(
     if replicas > nodes:
         raise typer.BadParameter(f"{nodes} nodes cannot hold {replicas} replicas")
     check_installed(peers, is_plotted=save is not None)
-    begun = time.monotonic()
     try:
-        result = run(agenda, lambda text: err.print(f"{time.monotonic() - begun:7.1f} s  {text}", highlight=False))
+        result = run(agenda, timed_say())
     except (BenchError, ClusterError) as error:
         fail(ExitCode.UNAVAILABLE, str(error))
     if save is not None:
@@ -140,6 +172,48 @@ def bench(
         print_json(result.document())
     else:
         show(result)
+
+
+def timed_say() -> "Say":
+    begun = time.monotonic()
+    return lambda text: err.print(f"{time.monotonic() - begun:7.1f} s  {text}", highlight=False)
+
+
+def check_during(context: typer.Context, during: str) -> None:
+    """The cluster of such a run is as it is: what would be ignored is refused."""
+    if during != REPLACE:
+        raise typer.BadParameter(f"--during takes `{REPLACE}`")
+    given = [
+        f"--{name.replace('_', '-')}"
+        for name in context.params
+        if name not in DURING_OPTIONS and is_given(context, name)
+    ]
+    if given:
+        raise typer.BadParameter(f"with --during, {', '.join(given)} means nothing")
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
+def measure_change(messages: int, size: int, seconds: float | None, json: bool) -> None:
+    from ordercast.bench.during import plan_of, run
+    from ordercast.bench.servers import BenchError
+    from ordercast.errors import OrdercastError
+    from ordercast.local.cluster import ClusterError
+
+    try:
+        result = run(plan_of(messages, size, seconds or ALONE.seconds), timed_say())
+    except (BenchError, ClusterError, OrdercastError) as error:
+        fail(ExitCode.UNAVAILABLE, str(error))
+    if json:
+        print_json(result.document())
+    else:
+        show_changes(result)
+    # Goals are told, and missing one is no failure, as everywhere in the bench. A broken promise is.
+    if not result.verified.is_ok:
+        raise typer.Exit(ExitCode.NO)
 
 
 def checked_peers(text: str) -> tuple[str, ...]:
@@ -194,3 +268,20 @@ def show(result: "Result") -> None:
         out.print(table.overload_table(result.overload))
     if result.agenda.peers:
         out.print(table.goals_table(result.goals))
+
+
+def show_changes(result: "changes.Result") -> None:
+    from ordercast.bench import table
+
+    for change in result.changes:
+        out.print(table.change_table(change))
+        out.print(table.change_line(change), highlight=False, soft_wrap=True)
+    verified = result.verified
+    for problem in verified.problems:
+        out.print(f"problem: {problem}", style="red", markup=False, highlight=False, soft_wrap=True)
+    if verified.is_ok:
+        out.print(f"All replicas agree: {verified.messages:,} messages.", style="bold green")
+    else:
+        text = f"{verified.problem_count} problems, {verified.lost:,} acknowledged messages are lost."
+        out.print(text, style="bold red")
+    out.print(table.goals_table(result.goals))

@@ -149,6 +149,9 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
     # A command with a --key of its own leaves only the longer name to the certificate's key.
     names = ("--cert-key",) if "key" in signature.parameters else ("--cert-key", "--key")
     options = {**_OPTIONS, "cert_key": (_key_option(*names), None)}
+    # A command that waits until something is done has a --timeout for that, and the usual one for each answer.
+    if "timeout" in signature.parameters:
+        del options["timeout"]
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for name, (annotation, default) in options.items()
@@ -156,7 +159,9 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        connection = _connection(**{name: given.pop(name) for name in options})
+        chosen: dict[str, Any] = {name: given.pop(name) for name in options}
+        chosen.setdefault("timeout", min(given.get("timeout") or TIMEOUT_S_DEFAULT, TIMEOUT_S_DEFAULT))
+        connection = _connection(**chosen)
         with exit_codes(), quiet_end():
             command(connection=connection, **given)
 

@@ -6,12 +6,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ordercast.cli.changes import (
+    change_document,
+    replica_document,
+    replicas_text,
+    stage_of,
+    under_way,
+    wait_for_change,
+)
 from ordercast.cli.connection import Connection, connected
 from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, err, print_json, print_table, say
+from ordercast.cli.waiting import NoWait, Patience, Waiting
 
 if TYPE_CHECKING:
-    from ordercast.v1.gateway_pb2 import ReplicaStatus
+    from ordercast.client.admin import Change
     from ordercast.v1.membership_pb2 import Group
 
 app = typer.Typer(help="Groups: where messages are sent to, and read from.", no_args_is_help=True)
@@ -75,14 +84,17 @@ def list_(
     if json:
         print_json([group_document(group) for group in groups])
         return
-    rows = [(g.name, g.domain, state_of(g), ", ".join(g.replicas), retention_text(g)) for g in groups]
-    print_table(("group", "domain", "state", "replicas", "retention"), rows)
+    rows = [
+        (g.name, g.domain, state_of(g), ", ".join(g.replicas), stage_of(g) or "-", retention_text(g))
+        for g in groups
+    ]
+    print_table(("group", "domain", "state", "replicas", "under way", "retention"), rows)
 
 
 @app.command("describe")
 @connected
 def describe(connection: Connection, name: Name, json: Json = False) -> None:
-    """Show one group, and how far each of its replicas is.
+    """Show one group, how far each of its replicas is, and what changes.
 
     Example: `ordercast group describe a`
     """
@@ -90,18 +102,24 @@ def describe(connection: Connection, name: Name, json: Json = False) -> None:
         answer = client.describe_group(name)
     group = answer.group
     logs = [replica_document(replica) for replica in answer.replicas]
+    copies = [replica_document(learner) for learner in answer.learners]
     if json:
-        print_json(group_document(group) | {"logs": logs})
+        print_json(group_document(group) | {"logs": logs, "copies": copies})
         return
-    say(f"group      {group.name} ({group.id})")
-    say(f"domain     {group.domain}")
-    say(f"state      {state_of(group)}")
-    say(f"acceptors  {', '.join(group.acceptors)}")
-    say(f"retention  {retention_text(group)}")
+    say(f"group          {group.name} ({group.id})")
+    say(f"domain         {group.domain}")
+    say(f"state          {state_of(group)}")
+    say(f"configuration  {group.configuration}")
+    say(f"acceptors      {', '.join(group.acceptors)}")
+    say(f"retention      {retention_text(group)}")
+    say(f"under way      {under_way(answer) or '-'}")
+    if group.lost:
+        say(f"lost           {', '.join(group.lost)}")
     numbers = ("first offset", "next offset", "bytes")
     rows = [
-        (log["node"], *(_cell(log[key]) for key in ("first_offset", "next_offset", "bytes", "error")))
-        for log in logs
+        (f"{log['node']}{note}", *(_cell(log[key]) for key in ("first_offset", "next_offset", "bytes", "error")))
+        for found, note in ((logs, ""), (copies, " (copies)"))
+        for log in found
     ]
     print_table(("replica", *numbers, "error"), rows, numbers)
 
@@ -134,6 +152,100 @@ def delete(
         say(f"group {group.name} is being deleted")
 
 
+# ---------------------------------------------------------------------------------------------------- replicas
+
+
+@app.command("add-replica")
+@connected
+def add_replica(
+    connection: Connection,
+    name: Name,
+    node: Annotated[str, typer.Option(help="Where it comes; where there is the most room, if not given.")] = "",
+    no_wait: NoWait = False,
+    timeout: Patience = None,
+    json: Json = False,
+) -> None:
+    """Add a replica. It copies the log first, which disturbs nobody, and counts when it has caught up.
+
+    Examples: `ordercast group add-replica a` · `ordercast group add-replica a --node n4 --no-wait`
+    """
+    _change(connection, name, "add", to=node, wait=not no_wait, timeout=timeout, json=json)
+
+
+@app.command("remove-replica")
+@connected
+def remove_replica(
+    connection: Connection,
+    name: Name,
+    node: Annotated[str, typer.Option(help="Which one; the one that is missed least, if not given.")] = "",
+    no_wait: NoWait = False,
+    timeout: Patience = None,
+    json: Json = False,
+) -> None:
+    """Remove a replica, and its copy of the log. The last one stays.
+
+    Examples: `ordercast group remove-replica a` · `ordercast group remove-replica a --node n2`
+    """
+    _change(connection, name, "remove", node=node, wait=not no_wait, timeout=timeout, json=json)
+
+
+@app.command("replace")
+@connected
+def replace(
+    connection: Connection,
+    name: Name,
+    node: Annotated[str, typer.Option(help="Which one goes; the one that is missed least, if not given.")] = "",
+    with_: Annotated[
+        str, typer.Option("--with", help="Where the new one comes; where there is the most room, if not given.")
+    ] = "",
+    no_wait: NoWait = False,
+    timeout: Patience = None,
+    json: Json = False,
+) -> None:
+    """Replace a replica by one on another node. One that lost its disk may be replaced by itself.
+
+    Examples: `ordercast group replace a` · `ordercast group replace a --node n2 --with n5`
+    """
+    _change(connection, name, "replace", node=node, to=with_, wait=not no_wait, timeout=timeout, json=json)
+
+
+def _change(
+    connection: Connection,
+    name: str,
+    change: "Change",
+    *,
+    node: str = "",
+    to: str = "",
+    wait: bool,
+    timeout: float | None,
+    json: bool,
+) -> None:
+    with connection.client() as client:
+        group = client.change_replicas(name, change, node=node, to=to)
+        if wait:
+            with Waiting(timeout, f"`ordercast group describe {name}` shows how far it is") as waiting:
+                group = wait_for_change(client, group, waiting)
+    if json:
+        print_json(group_document(group))
+    else:
+        say(f"group {group.name}: {replicas_text(group) if wait else stage_of(group)}")
+
+
+@app.command("cancel-change")
+@connected
+def cancel_change(connection: Connection, name: Name, json: Json = False) -> None:
+    """Give up a change whose newcomer still copies the log. Once its configuration has begun it is too late.
+
+    Example: `ordercast group cancel-change a`
+    """
+    with connection.client() as client:
+        group = client.cancel_change(name)
+    if json:
+        print_json(group_document(group))
+    else:
+        say(f"group {group.name}: {replicas_text(group)}; the change is cancelled")
+
+
 # --------------------------------------------------------------------------------------------------- documents
 
 
@@ -148,19 +260,7 @@ def group_document(group: "Group") -> dict[str, Any]:
         "acceptors": list(group.acceptors),
         "retention": {"bytes": group.retention.bytes, "age_s": group.retention.age_s},
         "revision": group.revision,
-    }
-
-
-def replica_document(replica: "ReplicaStatus") -> dict[str, Any]:
-    """Without a description, why there is none."""
-    log = None if replica.error else replica.log
-    return {
-        "node": replica.node,
-        "error": replica.error or None,
-        "first_offset": log.first_offset if log else None,
-        "next_offset": log.next_offset if log else None,
-        "bytes": log.bytes if log else None,
-    }
+    } | change_document(group)
 
 
 def state_of(group: "Group") -> str:

@@ -10,8 +10,10 @@ from ordercast.cli import (
     domain,
     exit_codes,
     group,
+    node,
     papers,
     publish,
+    rebalance,
     serve,
     sim,
     status,
@@ -32,6 +34,8 @@ app.command("status")(status.status)
 app.add_typer(domain.app, name="domain")
 app.add_typer(group.app, name="group")
 app.add_typer(cursor.app, name="cursor")
+app.add_typer(node.app, name="node")
+app.command("rebalance")(rebalance.rebalance)
 app.command("publish")(publish.publish)
 app.command("subscribe")(subscribe.subscribe)
 app.command("verify")(verify.verify)

@@ -6,17 +6,27 @@ Apart from the command line's own imports, so that a process of a cluster starts
 import sys
 
 from ordercast.consensus.service import Consensus
+from ordercast.gateway.reassignment import Planner
 from ordercast.gateway.service import GatewayProcess
+from ordercast.membership.placement import rebalance
 from ordercast.membership.service import MembershipProcess
 from ordercast.runtime.main import main
 from ordercast.runtime.node import Service
 from ordercast.sequencer.service import Sequencer
 
+
+class PlanningGateway(GatewayProcess):
+    """Plans as membership places: no service imports another, so they are brought together here."""
+
+    def planner(self) -> Planner:
+        return rebalance
+
+
 SERVICES: dict[str, type[Service]] = {
     "membership": MembershipProcess,
     "consensus": Consensus,
     "sequencer": Sequencer,
-    "gateway": GatewayProcess,
+    "gateway": PlanningGateway,
 }
 
 

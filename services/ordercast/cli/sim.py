@@ -26,6 +26,9 @@ def sim(
         bool, typer.Option("--mutants", help="Break the protocol on purpose; all must be caught.")
     ] = False,
     mutant: Annotated[str | None, typer.Option(help="Only this mutant.")] = None,
+    reconfigure: Annotated[
+        bool, typer.Option("--reconfigure", help="Replicas come and go, and disks are lost, in every run.")
+    ] = False,
     trace: Annotated[bool, typer.Option("--trace", help="With --seed: print the conversation.")] = False,
     json: Json = False,
 ) -> None:
@@ -34,20 +37,22 @@ def sim(
     Exit code 1 if a property was violated, or with --mutants if a mutant was not caught.
 
     Examples: `ordercast sim scalatom --seeds 2000 --jobs 2` · `ordercast sim scalatom --seed 7 --trace` ·
-    `ordercast sim scalatom --mutants`
+    `ordercast sim scalatom --reconfigure --seeds 2000` · `ordercast sim scalatom --mutants`
     """
     if trace and (seed is None or json):
         raise typer.BadParameter("--trace prints the conversation of one run: give --seed, and not --json")
     if (mutants or mutant is not None) and (seed is not None or trace):
         raise typer.BadParameter("mutants choose their own seeds: leave --seed and --trace out")
+    if (mutants or mutant is not None) and reconfigure:
+        raise typer.BadParameter("mutants choose their own runs: leave --reconfigure out")
     if mutants or mutant is not None:
         _mutants(mutant, jobs, json)
         return
     if trace and seed is not None:
-        _trace(seed)
+        _trace(seed, reconfigure)
         return
     chosen = range(seed, seed + 1) if seed is not None else range(first_seed, first_seed + seeds)
-    campaign = _campaign(protocol.value, chosen, jobs)
+    campaign = _campaign(protocol.value, chosen, jobs, reconfigure)
     summary = {
         "protocol": protocol.value,
         "runs": campaign.runs,
@@ -57,8 +62,11 @@ def sim(
         "messages_per_second": round(campaign.messages_per_second),
         "digest": campaign.digest,
     }
+    if reconfigure:
+        summary["changes"] = campaign.strikes.get("configuration_started", 0)
+        summary["disks_lost"] = campaign.strikes.get("disk_lost", 0)
     for result in campaign.violations:
-        explain(result)
+        explain(result, reconfigure)
     if json:
         print_json(summary)
     else:
@@ -66,31 +74,33 @@ def sim(
     raise typer.Exit(1 if campaign.violations else 0)
 
 
-def _campaign(name: str, seeds: range, jobs: int) -> Campaign:
+def _campaign(name: str, seeds: range, jobs: int, reconfigure: bool) -> Campaign:
     with progress_bar() as bar:
         task = bar.add_task(name, total=len(seeds), note="")
 
         def show(campaign: Campaign) -> None:
             bar.update(task, completed=campaign.runs, note=f"{len(campaign.violations)} violations")
 
-        return run_many(seeds, jobs, show)
+        return run_many(seeds, jobs, show, reconfigure=reconfigure)
 
 
-def explain(result: Result) -> None:
+def explain(result: Result, reconfigure: bool = False) -> None:
     """The seed, the property, the explanation, and the command that replays it."""
     violation = result.violation
     assert violation is not None
     err.print(f"[bold red]seed {result.seed}[/]: {violation.property} violated", highlight=False)
     err.print(f"  {violation.explanation}", markup=False, highlight=False)
-    err.print(f"  replay: ordercast sim scalatom --seed {result.seed} --trace", markup=False, highlight=False)
+    option = " --reconfigure" if reconfigure else ""
+    replay = f"ordercast sim scalatom{option} --seed {result.seed} --trace"
+    err.print(f"  replay: {replay}", markup=False, highlight=False)
 
 
-def _trace(seed: int) -> None:
-    result = run_seed(seed, tracing=True)
+def _trace(seed: int, reconfigure: bool) -> None:
+    result = run_seed(seed, reconfigure=reconfigure, tracing=True)
     for line in around(result):
         out.print(line, markup=False, highlight=False, soft_wrap=True)
     if result.violation is not None:
-        explain(result)
+        explain(result, reconfigure)
         raise typer.Exit(1)
     out.print(f"seed {seed}: no violation, {result.delivered} deliveries, digest {result.digest}")
 

@@ -5,22 +5,27 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ordercast.cli.changes import replica_document, under_way
 from ordercast.cli.connection import Connection, connected
 from ordercast.cli.exit_codes import ExitCode
-from ordercast.cli.group import group_document, replica_document
+from ordercast.cli.group import group_document
+from ordercast.cli.node import is_up, node_document, services_text, some, state_of, state_text
 from ordercast.cli.output import Json, out, print_json, print_table, say
 
 if TYPE_CHECKING:
     from ordercast.client.sync import SyncConnection
-    from ordercast.v1.gateway_pb2 import DescribeClusterResponse, ReplicaStatus
-    from ordercast.v1.membership_pb2 import Group, Node
+    from ordercast.v1.gateway_pb2 import DescribeClusterResponse, DescribeGroupResponse, ReplicaStatus
+    from ordercast.v1.membership_pb2 import Node
+
+#: What a cell holds that has nothing to say.
+NOTHING = "-"
 
 
 @dataclass(slots=True)
 class Status:
     cluster: "DescribeClusterResponse"
-    #: By group id. A group that was deleted meanwhile has none.
-    replicas: "dict[str, list[ReplicaStatus]]" = field(default_factory=dict)
+    #: By id. A group that was deleted meanwhile is not here.
+    groups: "dict[str, DescribeGroupResponse]" = field(default_factory=dict)
     #: What is not as it should be.
     troubles: list[str] = field(default_factory=list)
 
@@ -29,7 +34,8 @@ class Status:
 def status(connection: Connection, json: Json = False) -> None:
     """Show the nodes and groups of a cluster, and how far each replica is.
 
-    Exit code 1 if a node is suspected or has ended, or if a group lacks a majority of its replicas or acceptors.
+    Exit code 1 if a node is suspected or has ended, if a group lacks a majority of its replicas or acceptors, or
+    if a member of a group lost what it had stored. A change that is under way is no trouble.
 
     Examples: `ordercast status` · `ordercast status --json -g 10.0.0.1:7400,10.0.0.2:7400`
     """
@@ -54,7 +60,7 @@ def _read(client: "SyncConnection") -> Status:
         except NotFound:
             continue
         if answer.group.id == group.id:
-            found.replicas[group.id] = list(answer.replicas)
+            found.groups[group.id] = answer
     return found
 
 
@@ -66,31 +72,23 @@ def _judge(found: Status) -> None:
     found.troubles += [
         f"node {node.name} is {state_of(node)}" for node in found.cluster.nodes if node.name not in up
     ]
-    for group in found.cluster.groups:
-        if group.id not in found.replicas:
-            continue
-        answering = sum(not replica.error for replica in found.replicas[group.id])
+    for answer in found.groups.values():
+        group = answer.group
+        # Whoever lost what it had stored takes no part until the next configuration.
+        answering = sum(not (replica.error or replica.node in group.lost) for replica in answer.replicas)
         if not is_majority(answering, len(group.replicas)):
             found.troubles.append(f"group {group.name}: {answering} of {len(group.replicas)} replicas answer")
-        voting = sum(name in up for name in group.acceptors)
+        voting = sum(name in up and name not in group.lost for name in group.acceptors)
         if not is_majority(voting, len(group.acceptors)):
             found.troubles.append(f"group {group.name}: {voting} of {len(group.acceptors)} acceptors are up")
+    for node in found.cluster.nodes:
+        lost = [answer.group.name for answer in found.groups.values() if node.name in answer.group.lost]
+        if lost:
+            found.troubles.append(f"node {node.name} lost what it had stored of {some(lost)}")
 
 
 def is_majority(count: int, of: int) -> bool:
     return 2 * count > of
-
-
-def is_up(node: "Node") -> bool:
-    return not (node.suspected or node.ended)
-
-
-def state_of(node: "Node") -> str:
-    if node.ended:
-        return "ended"
-    if node.suspected:
-        return "suspected"
-    return "read only" if node.read_only else "up"
 
 
 # -------------------------------------------------------------------------------------------------- showing
@@ -104,53 +102,68 @@ def _document(found: Status) -> dict[str, Any]:
         "cluster_id": cluster.cluster_id.hex(),
         "revision": cluster.revision,
         "gateway": cluster.gateway,
-        "nodes": [_node_document(node) for node in cluster.nodes],
-        "groups": [
-            group_document(group) | {"logs": [replica_document(r) for r in found.replicas.get(group.id, ())]}
-            for group in cluster.groups
-        ],
+        "level": cluster.level,
+        "nodes": [node_document(node) for node in cluster.nodes],
+        "groups": [_group_document(answer) for answer in found.groups.values()],
     }
 
 
-def _node_document(node: "Node") -> dict[str, Any]:
-    return {
-        "name": node.name,
-        "state": state_of(node),
-        "services": list(node.services),
-        "peer_address": node.peer_address,
-        "client_address": node.client_address or None,
-        "zone": node.zone or None,
-        "incarnation": node.incarnation,
-        "suspected": node.suspected,
-        "read_only": node.read_only,
-        "ended": node.ended,
+def _group_document(answer: "DescribeGroupResponse") -> dict[str, Any]:
+    return group_document(answer.group) | {
+        "logs": [replica_document(replica) for replica in answer.replicas],
+        "copies": [replica_document(learner) for learner in answer.learners],
     }
 
 
 def _print(found: Status) -> None:
     cluster = found.cluster
-    say(f"cluster {cluster.cluster_id.hex()}, revision {cluster.revision}, as {cluster.gateway} sees it")
-    nodes = [
-        (
-            node.name,
-            state_of(node),
-            "all" if len(node.services) == 4 else ", ".join(node.services),
-            node.peer_address,
-            node.client_address or "-",
-            str(node.incarnation),
-        )
-        for node in cluster.nodes
-    ]
-    print_table(("node", "state", "services", "peers", "clients", "incarnation"), nodes, ("incarnation",))
-    if cluster.groups:
-        groups = [_group_row(group, found.replicas.get(group.id, [])) for group in cluster.groups]
-        print_table(("group", "domain", "replicas: next offset"), groups)
+    say(
+        f"cluster {cluster.cluster_id.hex()}, revision {cluster.revision}, level {cluster.level}, "
+        f"as {cluster.gateway} sees it"
+    )
+    _print_columns([_node_row(node, cluster.level) for node in cluster.nodes], ("level", "incarnation"))
+    _print_columns([_group_row(answer) for answer in found.groups.values()], ("configuration",))
     for trouble in found.troubles:
         out.print(trouble, style="red", markup=False, highlight=False, soft_wrap=True)
     if not found.troubles:
         out.print("healthy", style="bold green")
 
 
-def _group_row(group: "Group", replicas: "list[ReplicaStatus]") -> tuple[str, str, str]:
-    logs = [f"{r.node}: {'does not answer' if r.error else r.log.next_offset}" for r in replicas]
-    return group.name, group.domain, ", ".join(logs) or "-"
+def _print_columns(rows: list[dict[str, str]], numbers: tuple[str, ...]) -> None:
+    """Without columns in which there is nothing to see: terminals are narrow."""
+    if not rows:
+        return
+    headings = [heading for heading in rows[0] if any(row[heading] != NOTHING for row in rows)]
+    print_table(headings, [[row[heading] for heading in headings] for row in rows], numbers)
+
+
+def _node_row(node: "Node", level: int) -> dict[str, str]:
+    return {
+        "node": node.name,
+        "state": state_text(node),
+        "services": services_text(node),
+        "zone": node.zone or NOTHING,
+        "peers": node.peer_address,
+        "clients": node.client_address or NOTHING,
+        # Said once for the cluster; here only who differs.
+        "level": NOTHING if node.level == level else str(node.level),
+        "incarnation": str(node.incarnation),
+    }
+
+
+def _group_row(answer: "DescribeGroupResponse") -> dict[str, str]:
+    group = answer.group
+    logs = [f"{r.node}: {_log_text(r, list(group.lost))}" for r in answer.replicas]
+    return {
+        "group": group.name,
+        "domain": group.domain,
+        "configuration": str(group.configuration),
+        "replicas: next offset": ", ".join(logs),
+        "under way": under_way(answer) or NOTHING,
+    }
+
+
+def _log_text(replica: "ReplicaStatus", lost: list[str]) -> str:
+    if replica.node in lost:
+        return "lost"
+    return "does not answer" if replica.error else str(replica.log.next_offset)

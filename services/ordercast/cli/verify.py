@@ -1,16 +1,18 @@
-"""`ordercast verify`: read every replica of every group, and check that order and offsets agree."""
+"""`ordercast verify`: read every replica of every group, and check that order and offsets agree. Or one disk."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.table import Table
 
 from ordercast.cli.connection import Connection, connected
-from ordercast.cli.exit_codes import ExitCode
+from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, out, print_json, progress_bar
 
 if TYPE_CHECKING:
     from ordercast.local.verify import GroupReport, Report
+    from ordercast.runtime.storage_check import DirectoryReport
 
 
 @connected
@@ -19,6 +21,14 @@ def verify(
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Replicas that cannot be read are no reason for exit code 1.")
     ] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            metavar="DIRECTORY",
+            help="Instead of a cluster, look through the data directory of a process that is stopped.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Read all replicas of all groups and check that they show the same messages in one order.
@@ -27,10 +37,15 @@ def verify(
     rise; a message to several groups is in all of them, once, at one place in the order. The cluster may go on
     meanwhile.
 
+    With --data, one disk: the file is whole, no commit is missing, every value has its checksum, no log has a
+    hole. Nothing is changed there.
+
     Exit code 1 if something is wrong, or if a replica could not be read (unless --allow-missing).
 
-    Examples: `ordercast verify` · `ordercast verify --json --allow-missing`
+    Examples: `ordercast verify` · `ordercast verify --json --allow-missing` · `ordercast verify --data ./n1`
     """
+    if data is not None:
+        _verify_directory(data, json)
     from ordercast.local.verify import Verifier
 
     with connection.channel() as channel, progress_bar() as bar:
@@ -42,6 +57,40 @@ def verify(
     else:
         _print(report, allow_missing)
     raise typer.Exit(ExitCode.OK if is_good else ExitCode.NO)
+
+
+def _verify_directory(directory: Path, json: bool) -> NoReturn:
+    from ordercast.runtime.storage_check import check_directory
+    from ordercast.runtime.storage_format import StorageError
+
+    try:
+        report = check_directory(directory)
+    except StorageError as error:
+        fail(ExitCode.REFUSED, str(error))
+    if json:
+        print_json(
+            {
+                "ok": report.is_ok,
+                "directory": str(directory),
+                "values": report.values,
+                "damaged_records": report.damaged_records,
+                "damaged_entries": report.damaged_entries,
+                "problem_count": report.problem_count,
+                "problems": report.problems,
+            }
+        )
+    else:
+        _print_directory(report)
+    raise typer.Exit(ExitCode.OK if report.is_ok else ExitCode.NO)
+
+
+def _print_directory(report: "DirectoryReport") -> None:
+    _print_problems(report.problems, report.problem_count)
+    if report.is_ok:
+        values = sum(report.values.values())
+        out.print(f"Nothing is wrong in {report.directory}: {values} values.", style="bold green", markup=False)
+    else:
+        out.print(f"{report.problem_count} problems in {report.directory}.", style="bold red", markup=False)
 
 
 def _document(report: "Report", is_good: bool) -> dict[str, Any]:
@@ -80,11 +129,15 @@ def _print(report: "Report", allow_missing: bool) -> None:
     for group in report.groups:
         for line in _unread(group):
             out.print(line, markup=False, highlight=False, soft_wrap=True)
-    for problem in report.problems:
-        out.print(f"problem: {problem}", style="red", markup=False, highlight=False, soft_wrap=True)
-    if report.problem_count > len(report.problems):
-        out.print(f"... and {report.problem_count - len(report.problems)} more problems", style="red")
+    _print_problems(report.problems, report.problem_count)
     _print_verdict(report, allow_missing)
+
+
+def _print_problems(problems: list[str], count: int) -> None:
+    for problem in problems:
+        out.print(f"problem: {problem}", style="red", markup=False, highlight=False, soft_wrap=True)
+    if count > len(problems):
+        out.print(f"... and {count - len(problems)} more problems", style="red")
 
 
 def _unread(group: "GroupReport") -> list[str]:

@@ -1,14 +1,23 @@
-"""Administration: domains, groups, cursors. The answers are the messages of the wire contract.
+"""Administration: domains, groups, cursors, nodes. The answers are the messages of the wire contract.
 
 A call goes to one gateway after the other until one answers. A creation or deletion whose answer was lost is
-repeated like any other call, and may then find that it has been done already.
+repeated like any other call, and may then find that it has been done already. Changes of replicas and nodes carry
+an id that is drawn once, so that repeating them does no harm.
+
+Besides the errors that every call may end with (`Unavailable`, `DeadlineExceeded`), what there is not is
+`NotFound`, a request that contradicts itself `InvalidArgument`, and what cannot be done as things are
+`FailedPrecondition`: its message says what is in the way.
 """
 
+import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
+from ordercast.client.errors import InvalidArgument
 from ordercast.client.types import checked_start
 from ordercast.v1.gateway_pb2 import (
+    CancelChangeRequest,
+    ChangeReplicasRequest,
     CreateDomainRequest,
     CreateGroupRequest,
     DeleteCursorRequest,
@@ -17,12 +26,34 @@ from ordercast.v1.gateway_pb2 import (
     DescribeClusterResponse,
     DescribeGroupRequest,
     DescribeGroupResponse,
+    DrainNodeRequest,
+    GiveUpDiskRequest,
     ListCursorsRequest,
     ListDomainsRequest,
     ListGroupsRequest,
+    PlanRebalanceRequest,
+    RemoveNodeRequest,
+    ReplicaMove,
     SetCursorRequest,
 )
-from ordercast.v1.membership_pb2 import Cursor, Domain, Group, Retention
+from ordercast.v1.membership_pb2 import (
+    REPLICA_CHANGE_ADD,
+    REPLICA_CHANGE_REMOVE,
+    REPLICA_CHANGE_REPLACE,
+    Cursor,
+    Domain,
+    Group,
+    Node,
+    ReplicaChange,
+    Retention,
+)
+
+Change = Literal["add", "remove", "replace"]
+CHANGES: dict[Change, ReplicaChange] = {
+    "add": REPLICA_CHANGE_ADD,
+    "remove": REPLICA_CHANGE_REMOVE,
+    "replace": REPLICA_CHANGE_REPLACE,
+}
 
 
 class AsyncAdmin:
@@ -92,6 +123,63 @@ class AsyncAdmin:
         answer: DescribeClusterResponse = await self._call("DescribeCluster", DescribeClusterRequest())
         return answer
 
+    # ------------------------------------------------------------------------------------- replicas, nodes
+
+    async def change_replicas(self, group: str, change: Change, *, node: str = "", to: str = "") -> Group:
+        """`"add"` a replica on `to`, `"remove"` the one on `node`, or `"replace"` that by one on `to`.
+
+        Without `to` it comes where there is the most room; without `node` the one goes that is missed least. The
+        answer is how it begins: the change is done when the group has neither `next` nor `previous` any more.
+
+        `FailedPrecondition` while another change of the group is under way, if no node can take a replica, if one
+        is not there, or holds one already or none, or while not all nodes run software that can change replicas.
+        """
+        answer = await self._call("ChangeReplicas", change_request(group, change, node, to))
+        found: Group = answer.group
+        return found
+
+    async def cancel_change(self, group: str) -> Group:
+        """Give up the change that is being prepared. `FailedPrecondition` if there is none, or if it has begun."""
+        answer = await self._call("CancelChange", CancelChangeRequest(group=group, request_id=new_id()))
+        found: Group = answer.group
+        return found
+
+    async def nodes(self) -> list[Node]:
+        """As the gateway that answers knows them."""
+        return list((await self.cluster()).nodes)
+
+    async def drain_node(self, name: str, draining: bool = True) -> Node:
+        """It gets nothing new, and the cluster moves away what it holds; with `False`, not any more."""
+        answer = await self._call("DrainNode", DrainNodeRequest(node=name, draining=draining))
+        found: Node = answer.node
+        return found
+
+    async def remove_node(self, name: str) -> Node:
+        """Forget it; its name is free.
+
+        `FailedPrecondition` while it holds something, or is alive and not draining.
+        """
+        answer = await self._call("RemoveNode", RemoveNodeRequest(node=name, request_id=new_id()))
+        found: Node = answer.node
+        return found
+
+    async def give_up_disk(self, name: str) -> Node:
+        """What the node had stored is gone for good: a process with this name and an empty disk is a new member.
+
+        `FailedPrecondition` while the node is alive.
+        """
+        answer = await self._call("GiveUpDisk", GiveUpDiskRequest(node=name, request_id=new_id()))
+        found: Node = answer.node
+        return found
+
+    async def plan_rebalance(self) -> list[ReplicaMove]:
+        """Moves that would even out the cluster, for `change_replicas(group, "replace", node=..., to=...)`.
+
+        Nothing is changed by asking. `Unimplemented` by a gateway that cannot plan.
+        """
+        answer = await self._call("PlanRebalance", PlanRebalanceRequest())
+        return list(answer.moves)
+
 
 class SyncAdmin:
     """For the driver with threads, which knows how to call."""
@@ -157,3 +245,73 @@ class SyncAdmin:
         """Nodes, domains and groups, as the gateway that answers knows them."""
         answer: DescribeClusterResponse = self._call("DescribeCluster", DescribeClusterRequest())
         return answer
+
+    # ------------------------------------------------------------------------------------- replicas, nodes
+
+    def change_replicas(self, group: str, change: Change, *, node: str = "", to: str = "") -> Group:
+        """`"add"` a replica on `to`, `"remove"` the one on `node`, or `"replace"` that by one on `to`.
+
+        Without `to` it comes where there is the most room; without `node` the one goes that is missed least. The
+        answer is how it begins: the change is done when the group has neither `next` nor `previous` any more.
+
+        `FailedPrecondition` while another change of the group is under way, if no node can take a replica, if one
+        is not there, or holds one already or none, or while not all nodes run software that can change replicas.
+        """
+        answer = self._call("ChangeReplicas", change_request(group, change, node, to))
+        found: Group = answer.group
+        return found
+
+    def cancel_change(self, group: str) -> Group:
+        """Give up the change that is being prepared. `FailedPrecondition` if there is none, or if it has begun."""
+        answer = self._call("CancelChange", CancelChangeRequest(group=group, request_id=new_id()))
+        found: Group = answer.group
+        return found
+
+    def nodes(self) -> list[Node]:
+        """As the gateway that answers knows them."""
+        return list(self.cluster().nodes)
+
+    def drain_node(self, name: str, draining: bool = True) -> Node:
+        """It gets nothing new, and the cluster moves away what it holds; with `False`, not any more."""
+        answer = self._call("DrainNode", DrainNodeRequest(node=name, draining=draining))
+        found: Node = answer.node
+        return found
+
+    def remove_node(self, name: str) -> Node:
+        """Forget it; its name is free.
+
+        `FailedPrecondition` while it holds something, or is alive and not draining.
+        """
+        answer = self._call("RemoveNode", RemoveNodeRequest(node=name, request_id=new_id()))
+        found: Node = answer.node
+        return found
+
+    def give_up_disk(self, name: str) -> Node:
+        """What the node had stored is gone for good: a process with this name and an empty disk is a new member.
+
+        `FailedPrecondition` while the node is alive.
+        """
+        answer = self._call("GiveUpDisk", GiveUpDiskRequest(node=name, request_id=new_id()))
+        found: Node = answer.node
+        return found
+
+    def plan_rebalance(self) -> list[ReplicaMove]:
+        """Moves that would even out the cluster, for `change_replicas(group, "replace", node=..., to=...)`.
+
+        Nothing is changed by asking. `Unimplemented` by a gateway that cannot plan.
+        """
+        answer = self._call("PlanRebalance", PlanRebalanceRequest())
+        return list(answer.moves)
+
+
+# ------------------------------------------------------------------------------------------------------ requests
+
+
+def change_request(group: str, change: Change, node: str, to: str) -> ChangeReplicasRequest:
+    if change not in CHANGES:
+        raise InvalidArgument(f"a change of replicas is one of {', '.join(CHANGES)}, not {change!r}")
+    return ChangeReplicasRequest(group=group, change=CHANGES[change], node=node, to=to, request_id=new_id())
+
+
+def new_id() -> bytes:
+    return os.urandom(16)

@@ -49,7 +49,8 @@ class ViewChanged(Event):
 
     Views arrive in order, over restarts too: after Start, none is older than the last one before it. Other
     processes get theirs at other times. A group that is not in a view any more is gone for good, and the driver
-    drops its log.
+    drops its log; it also drops the log of a group that this process has no part in any more, neither as a replica
+    of this configuration or the one before, nor as a learner.
     """
 
     view: Any
@@ -119,8 +120,8 @@ class Advance(Event):
 
 @dataclass(slots=True)
 class LogRead(Event):
-    """The answer to ReadLog: count_max entries from `position` on, if there are as many; `begins` is what
-    retention left.
+    """The answer to ReadLog: count_max entries from `position` on, if there are as many, or fewer that are long,
+    but one at least; `begins` is what retention left.
 
     A machine reads what it has delivered, durable or not.
     """
@@ -137,14 +138,15 @@ class Propose(Event):
     """To consensus: get some value decided in this instance.
 
     Without a value, only find out what was decided. The quorums are the qualified majorities of the groups'
-    acceptors; every learner hears of the decision.
+    acceptors, in these configurations; every replica of the groups hears of the decision.
     """
 
     instance: bytes
     groups: tuple[str, ...]
-    learners: tuple[str, ...]
+    #: In which the value may be proposed: one for each group.
+    configurations: tuple[int, ...]
     value: bytes | None
-    #: The incarnation that owns round 0.
+    #: The incarnation that owns round 0; 0 if there is none.
     owner: int
     #: What acceptors may close: see core/finished.py.
     done: int
@@ -267,6 +269,32 @@ class KeepsIncarnations(Protocol):
 
     def oldest_open(self) -> int:
         """The lowest gateway incarnation of which something is open here; U64_MAX if there is none."""
+        ...
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a machine is with a change of a group that it takes part in."""
+
+    #: The configuration that it has heard of.
+    configuration: int
+    #: It has started in that one; it copies the log for the next one, and is close behind.
+    started: bool
+    caught_up: bool = False
+    #: Envelopes of the log that it has, and that there are.
+    position: int = 0
+    head: int = 0
+
+
+@runtime_checkable
+class ChangesConfigurations(Protocol):
+    """A machine whose groups change their members. Membership goes on when those who must have got so far."""
+
+    def progress(self) -> dict[str, Progress]:
+        """By group: those in which this process is starting or learning, as a member or to be one.
+
+        Of what is on its way to the disk nothing is certain yet: drivers answer membership behind a sync.
+        """
         ...
 
 

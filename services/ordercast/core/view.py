@@ -6,15 +6,39 @@ from itertools import pairwise
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.v1.common_pb2 import Destination
-from ordercast.v1.membership_pb2 import DomainView
+from ordercast.v1.membership_pb2 import DomainView, GroupView
+
+#: The configuration that a group is created with: its members begin with nothing, and wait for nobody.
+FIRST = 1
 
 
-class UnknownGroup(RemoteProtocolError):  # noqa: N818 (it names what happened, not a kind of error)
-    """Not in our view: not yet, or no more. Views change at different times, so this is nobody's mistake."""
+class LateView(RemoteProtocolError):  # noqa: N818 (it names what happened, not a kind of error)
+    """Views change at different times, so this is nobody's mistake. What matters comes again."""
+
+    def __init__(self, group: str, message: str) -> None:
+        super().__init__(message)
+        self.group = group
+
+
+class UnknownGroup(LateView):
+    """Not in our view: not yet, or no more."""
 
     def __init__(self, group: str) -> None:
-        super().__init__(f"unknown group {group!r}")
-        self.group = group
+        super().__init__(group, f"unknown group {group!r}")
+
+
+class OtherConfiguration(LateView):
+    """Not the group's configuration in our view, or we have not started in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Former:
+    """The configuration before, which ends: its members hand over what they have."""
+
+    number: int
+    replicas: tuple[str, ...]
+    acceptors: tuple[str, ...]
+    lost: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +47,61 @@ class Group:
     configuration: int
     replicas: tuple[str, ...]
     acceptors: tuple[str, ...]
+    #: Until a majority has started from it in this one.
+    former: Former | None = None
+    #: Members that are not known to have started.
+    starting: tuple[str, ...] = ()
+    #: Copy the log, to be replicas in the next configuration.
+    learners: tuple[str, ...] = ()
+    #: Members that lost what they had stored.
+    lost: tuple[str, ...] = ()
+
+    @property
+    def working(self) -> tuple[str, ...]:
+        """The replicas that take part."""
+        return tuple(name for name in self.replicas if name not in self.lost) if self.lost else self.replicas
 
     def check(self, configuration: int) -> None:
         if self.configuration != configuration:
-            raise RemoteProtocolError(
-                f"group {self.name!r} is in configuration {self.configuration}, not {configuration}"
+            raise OtherConfiguration(
+                self.name, f"group {self.name!r} is in configuration {self.configuration}, not {configuration}"
             )
+
+    def check_not_later(self, configuration: int) -> None:
+        """For what is as good in a later configuration as in the one that it names."""
+        if configuration > self.configuration:
+            self.check(configuration)
+
+    def began_here(self, process: str, *, is_acceptor: bool) -> int:
+        """The configuration that a process has started in though it has no record of it; 0 if there is none.
+
+        It was a member from the first, has nothing from before, and may not have heard of it until later.
+        """
+        members = self.acceptors if is_acceptor else self.replicas
+        if self.configuration == FIRST:
+            return FIRST if process in members and process not in self.lost else 0
+        former = self.former
+        if former is None or former.number != FIRST:
+            return 0
+        members = former.acceptors if is_acceptor else former.replicas
+        return FIRST if process in members and process not in former.lost else 0
+
+
+def group_of(view: GroupView) -> Group:
+    former = None
+    if view.HasField("previous"):
+        p = view.previous
+        former = Former(p.number, tuple(p.replicas), tuple(p.acceptors), tuple(p.lost))
+    return Group(
+        view.group,
+        view.configuration,
+        tuple(view.replicas),
+        tuple(view.acceptors),
+        former,
+        tuple(view.starting),
+        tuple(view.learners),
+        tuple(view.lost),
+    )
 
 
 def names_of(destinations: Iterable[Destination]) -> tuple[str, ...]:
@@ -49,16 +122,11 @@ class View:
 
     def __init__(self, view: DomainView) -> None:
         self.number: int = view.number
-        self.groups: dict[str, Group] = {
-            g.group: Group(g.group, g.configuration, tuple(g.replicas), tuple(g.acceptors)) for g in view.groups
-        }
+        self.groups: dict[str, Group] = {g.group: group_of(g) for g in view.groups}
         #: Everyone who holds a replica of some group.
         self.hosts = frozenset(process for group in self.groups.values() for process in group.replicas)
         self._replicas: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._acceptors: dict[tuple[str, ...], tuple[str, ...]] = {}
-
-    def hosted_by(self, process: str) -> tuple[str, ...]:
-        return tuple(name for name, group in sorted(self.groups.items()) if process in group.replicas)
 
     def known(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(name for name in names if name in self.groups)
@@ -86,15 +154,28 @@ class View:
     def destinations(self, names: Iterable[str]) -> list[Destination]:
         return [Destination(group=name, configuration=self.groups[name].configuration) for name in names]
 
+    def configurations(self, names: Iterable[str]) -> tuple[int, ...]:
+        """0 for a group that is not there."""
+        groups = (self.groups.get(name) for name in names)
+        return tuple(0 if group is None else group.configuration for group in groups)
+
+    def is_as_addressed(self, destinations: Iterable[Destination]) -> bool:
+        """None of these groups has changed since, and all are there."""
+        for destination in destinations:
+            group = self.groups.get(destination.group)
+            if group is None or group.configuration != destination.configuration:
+                return False
+        return True
+
     def checked_names(self, destinations: Iterable[Destination]) -> tuple[str, ...]:
-        """The names of a peer's destinations; refuses what is empty, unsorted, unknown or out of date."""
+        """The names of a peer's destinations; refuses what is empty, unsorted, unknown or ahead of us."""
         names: list[str] = []
         for destination in destinations:
             name = destination.group
             group = self.groups.get(name)
             if group is None:
                 raise UnknownGroup(name)
-            group.check(destination.configuration)
+            group.check_not_later(destination.configuration)
             if names and name <= names[-1]:
                 raise RemoteProtocolError("destinations must be sorted, each group once")
             names.append(name)

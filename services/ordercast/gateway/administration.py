@@ -1,36 +1,54 @@
 """Domains, groups, cursors, and what the cluster looks like: for people and their tools."""
 
 import asyncio
+from collections.abc import Iterable
 
 import grpc
 
 from ordercast.gateway.cursors import Cursors, check_cursor_name
 from ordercast.gateway.reading import Reading
+from ordercast.gateway.reassignment import Planner, Reassignment, learners, present
 from ordercast.gateway.subscribing import Subscribing
 from ordercast.runtime.node import Node
 from ordercast.runtime.results import check_result
 from ordercast.runtime.status import Refused
 from ordercast.v1 import gateway_pb2 as api
-from ordercast.v1.membership_pb2 import Command, CommandResult, CreateDomain, CreateGroup, Cursor, DeleteGroup
+from ordercast.v1.membership_pb2 import (
+    Command,
+    CommandResult,
+    CreateDomain,
+    CreateGroup,
+    Cursor,
+    DeleteGroup,
+    Group,
+)
 
 TIMEOUT_S = 10.0
 
 
 class Administration:
-    def __init__(self, node: Node, reading: Reading, cursors: Cursors, subscribing: Subscribing) -> None:
+    def __init__(
+        self,
+        node: Node,
+        reading: Reading,
+        cursors: Cursors,
+        subscribing: Subscribing,
+        planner: Planner | None = None,
+    ) -> None:
         self.node = node
         self.reading = reading
         self.cursors = cursors
         self.subscribing = subscribing
+        self.reassignment = Reassignment(node, self._execute, planner)
 
     async def _execute(self, command: Command) -> CommandResult:
         """Returns when this gateway knows of it too, so that the caller can go on here.
 
         A command that found everything as it wanted it changes nothing, and nobody hears of it. So what counts is
-        when the domain or the group changed last.
+        when the domain, the group or the node changed last.
         """
         result = check_result(await self.node.directory.execute(command, TIMEOUT_S))
-        revision = max(result.domain.revision, result.group.revision)
+        revision = max(result.domain.revision, result.group.revision, result.node.revision)
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 while self.node.directory.revision < revision:
@@ -65,13 +83,17 @@ class Administration:
 
     async def describe_group(self, request: api.DescribeGroupRequest) -> api.DescribeGroupResponse:
         group = await self.subscribing.group(request.name)
-        response = api.DescribeGroupResponse(group=group)
-        for node, found in (await self.reading.describe(group)).items():
-            if isinstance(found, str):
-                response.replicas.add(node=node, error=found)
-            else:
-                response.replicas.add(node=node, log=found)
-        return response
+        replicas, learning = await asyncio.gather(
+            self._describe_at(group, group.replicas), self._describe_at(group, learners(group))
+        )
+        return api.DescribeGroupResponse(group=group, replicas=replicas, learners=learning)
+
+    async def _describe_at(self, group: Group, names: Iterable[str]) -> list[api.ReplicaStatus]:
+        found = await self.reading.describe(Group(id=group.id, replicas=names))
+        return [
+            api.ReplicaStatus(node=name, error=at) if isinstance(at, str) else api.ReplicaStatus(node=name, log=at)
+            for name, at in found.items()
+        ]
 
     async def delete_group(self, request: api.DeleteGroupRequest) -> api.DeleteGroupResponse:
         result = await self._execute(Command(delete_group=DeleteGroup(name=request.name)))
@@ -95,11 +117,13 @@ class Administration:
 
     def describe_cluster(self) -> api.DescribeClusterResponse:
         directory = self.node.directory
+        nodes = present(directory.nodes)
         return api.DescribeClusterResponse(
             cluster_id=directory.cluster_id,
             revision=directory.revision,
-            nodes=[directory.nodes[name] for name in sorted(directory.nodes)],
+            nodes=nodes,
             domains=[directory.domains[name] for name in sorted(directory.domains)],
             groups=[directory.groups[id_] for id_ in sorted(directory.groups)],
             gateway=self.node.name,
+            level=self.node.directory.level,
         )

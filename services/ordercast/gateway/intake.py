@@ -143,8 +143,8 @@ class Intake:
 
     def _check_usable(self, group: Group) -> None:
         """What is disseminated cannot be withdrawn, and holds up its other groups: better refuse it."""
-        nodes = [self.node.directory.nodes.get(name) for name in group.replicas]
-        needed = majority(len(nodes))
+        nodes = [self.node.directory.nodes.get(name) for name in group.replicas if name not in group.lost]
+        needed = majority(len(group.replicas))
         if sum(1 for node in nodes if node is not None and not node.suspected) < needed:
             detail = f"group {group.name!r} has no quorum"
             raise Wrong(PUBLISH_STATUS_UNAVAILABLE, detail, RETRY_S_UNKNOWN)

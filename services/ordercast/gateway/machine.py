@@ -26,7 +26,7 @@ from ordercast.core.machine import (
     ViewChanged,
 )
 from ordercast.core.quorums import has_majority, majority
-from ordercast.core.view import UnknownGroup, View
+from ordercast.core.view import OtherConfiguration, UnknownGroup, View
 from ordercast.gateway.pressure import RETRY_S_UNKNOWN, Pressure
 from ordercast.gateway.producer import Groups, Producer, Waiting
 from ordercast.gateway.settings import GatewaySettings
@@ -176,8 +176,25 @@ class Gateway:
             self.open_by_group.pop(name, None)
             self.untold.pop(name, None)
             self.closed.pop(name, None)
-        self.view = view
+        before, self.view = self.view, view
         self._refuse_waiting(gone)
+        if before is not None:
+            changed = [
+                n
+                for n, g in view.groups.items()
+                if n in before.groups and g.configuration != before.groups[n].configuration
+            ]
+            self._begin_again(changed)
+
+    def _begin_again(self, changed: list[str]) -> None:
+        """Majorities are counted within one configuration: whoever is in the new one says again what it has."""
+        assert self.view is not None
+        for opened in self.open.values():
+            names = [name for name in opened.groups if name in changed]
+            if names:
+                for name in names:
+                    opened.durable.pop(name, None)
+                opened.deadline, opened.delay = self.now + self.settings.tick_s, self.settings.resend_s
 
     def _refuse_waiting(self, groups: Sequence[str]) -> None:
         """What is in an envelope cannot be withdrawn; what is not yet will never be."""
@@ -310,8 +327,8 @@ class Gateway:
     def _lacks_quorum(self, group: str) -> bool:
         """What is disseminated cannot be withdrawn, and holds up its other groups: better refuse it."""
         assert self.view is not None
-        replicas = self.view.groups[group].replicas
-        return sum(1 for process in replicas if not self._is_suspected(process)) < majority(len(replicas))
+        there = self.view.groups[group]
+        return sum(not self._is_suspected(p) for p in there.working) < majority(len(there.replicas))
 
     def _is_suspected(self, process: str) -> bool:
         """For a while: then something is sent to it again, which is how one finds out."""
@@ -496,11 +513,12 @@ class Gateway:
     def _choose_coordinator(self, groups: Groups) -> Incarnation | None:
         """A replica that is believed to be up, of as many of the groups as possible; our own first."""
         assert self.view is not None
-        known = [process for process in self.view.replicas_of(groups) if process in self.connected]
+        members = [self.view.groups[group].working for group in groups]
+        replicas = [process for process in self.view.replicas_of(groups) if any(process in m for m in members)]
+        known = [process for process in replicas if process in self.connected]
         up = [process for process in known if not self._is_suspected(process)] or known
         if not up:
             return None
-        members = [self.view.groups[group].replicas for group in groups]
 
         def rank(process: str) -> tuple[int, bool, str]:
             return (sum(process in replicas for replicas in members), process == self.process, process)
@@ -521,7 +539,7 @@ class Gateway:
             return None  # Old news of a process whose groups are gone.
         names = (group,) if group else opened.groups if opened else tuple(self.view.groups)
         if event.source not in self.view.replicas_of(names):
-            raise RemoteProtocolError(f"{event.source} is no replica of {list(names)}")
+            raise OtherConfiguration(names[0], f"{event.source} is no replica of {list(names)}")
         self.heard[event.source] = self.now
         self.suspected.pop(event.source, None)
         return opened
@@ -613,8 +631,12 @@ class Gateway:
     def _on_durable(self, event: Receive) -> None:
         opened = self._opened(event)
         if opened is not None:
-            if event.message.group not in opened.groups:
+            group, configuration = event.message.group, event.message.configuration
+            if group not in opened.groups:
                 raise RemoteProtocolError("not a delivery of this envelope")
+            assert self.view is not None
+            if configuration:  # an early version, which has none, knows only first configurations
+                self.view.groups[group].check(configuration)
             opened.durable.setdefault(event.message.group, {})[event.source] = None
             self._finish(opened)
 

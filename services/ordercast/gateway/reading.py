@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import grpc
@@ -75,7 +75,7 @@ class Reading:
         except grpc.aio.AioRpcError as error:
             return f"{error.code().name}: {error.details()}"
         except Refused as refused:
-            return str(refused)
+            return f"{refused.code.name}: {refused}"
 
     async def _bounds(self, group: Group) -> list[DescribeReplicaResponse]:
         """Of those replicas that answer."""
@@ -84,9 +84,10 @@ class Reading:
 
     async def start_offset(self, group: Group, start: StartAt) -> int:
         """One number for all replicas, some of which may be behind and some of which may keep less."""
-        bounds = await self._bounds(group)
+        described = await self.describe(group)
+        bounds = [found for found in described.values() if not isinstance(found, str)]
         if not bounds:
-            raise unanswered(group)
+            raise unanswered(group, [found for found in described.values() if isinstance(found, str)])
         first = min(found.first_offset for found in bounds)
         following = max(found.next_offset for found in bounds)
         match start.WhichOneof("at"):
@@ -117,7 +118,9 @@ class Reading:
         if stop_at_end and not replica:
             end = max((found.next_offset for found in await self._bounds(group)), default=offset)
         turn = 0
+        damaged: dict[str, None] = {}
         while end is None or offset < end:
+            group = self.node.directory.groups.get(group.id, group)  # its replicas may be others by now
             name = replica or self._choose(group, turn)
             turn += 1
             try:
@@ -126,12 +129,17 @@ class Reading:
                     async for response in responses:
                         if response.entries:
                             offset = max(offset, response.next_offset)
+                            damaged.clear()
                         yield response
                         if end is not None and offset >= end:
                             return
                 return
             except Refused as refused:
-                if replica or refused.code not in PASSING:
+                if refused.code == grpc.StatusCode.DATA_LOSS:
+                    damaged[name] = None
+                # What is damaged at every replica is never skipped. One that does not answer may have it.
+                is_lost = all(other in damaged for other in group.replicas)
+                if replica or is_lost or refused.code not in PASSING:
                     raise
                 log.info("reading elsewhere", group=group.id, replica=name, offset=offset, why=str(refused))
                 await self._check_still_there(group, offset, refused)
@@ -211,9 +219,10 @@ class Reading:
         """Our own copy if there is one, then those that are believed to be up."""
         nodes = self.node.directory.nodes
 
-        def rank(name: str) -> tuple[bool, bool, str]:
+        def rank(name: str) -> tuple[bool, bool, bool, str]:
             node = nodes.get(name)
-            return (not self._is_local(name), node is None or node.suspected, name)
+            is_new = name in group.starting or name in group.lost
+            return (is_new, not self._is_local(name), node is None or node.suspected, name)
 
         return sorted(group.replicas, key=rank)[turn % len(group.replicas)]
 
@@ -241,6 +250,8 @@ class Reading:
             del self._channels[name]
 
 
-def unanswered(group: Group) -> Refused:
+def unanswered(group: Group, errors: Sequence[str] = ()) -> Refused:
+    if errors and all(error.startswith(grpc.StatusCode.DATA_LOSS.name) for error in errors):
+        return Refused(grpc.StatusCode.DATA_LOSS, f"the end of {group.name!r} is damaged: {errors[0]}", "DAMAGED")
     message = f"too few replicas of {group.name!r} answer"
     return Refused(grpc.StatusCode.UNAVAILABLE, message, "NO_REPLICA", retry_after_s=1.0)

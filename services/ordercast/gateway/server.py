@@ -58,3 +58,21 @@ class GatewayServer(GatewayServiceServicer):
         self, request: api.DescribeClusterRequest, context: Any
     ) -> api.DescribeClusterResponse:
         return self.admin.describe_cluster()
+
+    async def ChangeReplicas(self, request: api.ChangeReplicasRequest, context: Any) -> api.ChangeReplicasResponse:
+        return await self.admin.reassignment.change_replicas(request)
+
+    async def CancelChange(self, request: api.CancelChangeRequest, context: Any) -> api.CancelChangeResponse:
+        return await self.admin.reassignment.cancel_change(request)
+
+    async def DrainNode(self, request: api.DrainNodeRequest, context: Any) -> api.DrainNodeResponse:
+        return await self.admin.reassignment.drain_node(request)
+
+    async def RemoveNode(self, request: api.RemoveNodeRequest, context: Any) -> api.RemoveNodeResponse:
+        return await self.admin.reassignment.remove_node(request)
+
+    async def GiveUpDisk(self, request: api.GiveUpDiskRequest, context: Any) -> api.GiveUpDiskResponse:
+        return await self.admin.reassignment.give_up_disk(request)
+
+    async def PlanRebalance(self, request: api.PlanRebalanceRequest, context: Any) -> api.PlanRebalanceResponse:
+        return self.admin.reassignment.plan_rebalance()

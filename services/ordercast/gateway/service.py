@@ -11,6 +11,7 @@ from ordercast.gateway.intake import Intake
 from ordercast.gateway.machine import Gateway
 from ordercast.gateway.publishing import ROLE, Publishing
 from ordercast.gateway.reading import Reading
+from ordercast.gateway.reassignment import Planner
 from ordercast.gateway.server import GatewayServer
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.gateway.subscribing import Subscribing
@@ -33,7 +34,7 @@ class GatewayProcess:
         freshness = Freshness(node)
         self.subscribing = Subscribing(node, self.intake, self.reading, cursors, freshness)
         self.publishing = Publishing(node, self.intake, freshness)
-        self.admin = Administration(node, self.reading, cursors, self.subscribing)
+        self.admin = Administration(node, self.reading, cursors, self.subscribing, self.planner())
         limits = node.settings.limits
         self.settings = GatewaySettings(
             producer_messages_max=limits.producer_messages_max,
@@ -45,6 +46,10 @@ class GatewayProcess:
             backlog_s_max=limits.backlog_s_max,
             groups_max=limits.groups_max,
         )
+
+    def planner(self) -> Planner | None:
+        """By itself a gateway does not know how to even out a cluster."""
+        return None
 
     def machines(self, domain: Domain) -> dict[str, Machine]:
         machine = Gateway(self.node.name, self.settings, observe=self.node.settings.stages)

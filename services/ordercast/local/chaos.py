@@ -50,6 +50,12 @@ class ChaosReport:
     #: When that ended, on the clock of the actions.
     available_again_s: float
     actions: list[Action] = field(default_factory=list)
+    #: What became of changes of replicas, if there were any: counts by name.
+    reconfigured: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_clean(self) -> bool:
+        return self.verdict.is_clean and not self.reconfigured.get("changes_unfinished")
 
     def document(self) -> dict[str, Any]:
         verdict = self.verdict
@@ -64,6 +70,7 @@ class ChaosReport:
             "available_again_s": self.available_again_s,
             "failed": self.failed,
             "findings": verdict.findings,
+            **self.reconfigured,
         }
 
 
@@ -75,12 +82,18 @@ class Chaos:
         seconds: float,
         seed: int,
         nodes: int = 3,
+        workers: int = 0,
         separate: bool = False,
         mutant: str | None = None,
         on_action: Callable[[Action], None] = lambda action: None,
     ) -> None:
         self.cluster = LocalCluster(
-            directory, nodes=nodes, separate=separate, fault_injection=True, mutant=mutant_module(mutant)
+            directory,
+            nodes=nodes,
+            workers=workers,
+            separate=separate,
+            fault_injection=True,
+            mutant=mutant_module(mutant),
         )
         self.seconds = seconds
         self.random = Random(seed)
@@ -153,7 +166,11 @@ class Chaos:
             round(load.outage_s_max * 1000),
             round(load.outage_ended - self.begun, 1),
             self.actions,
+            self._reconfigured(),
         )
+
+    def _reconfigured(self) -> dict[str, int]:
+        return {}
 
     def _strike(self) -> None:
         while (now := time.monotonic()) < self.begun + self.seconds or self._is_too_early():
@@ -173,7 +190,9 @@ class Chaos:
             call()
 
     def _end_faults(self) -> None:
-        self._undo(float("inf"))
+        while self.undo:
+            # Some takes several attempts.
+            self._undo(float("inf"))
         self.cluster.start([name for name, member in self.cluster.members.items() if not member.is_running])
         with self._may_be_broken():
             self.cluster.wait_healthy()
@@ -206,12 +225,14 @@ class Chaos:
         running = [m.name for m in self.cluster.running() if not m.is_paused]
         if len(running) < len(self.cluster.members):
             return  # One thing at a time, but for what was partitioned and is killed as well.
-        actions = [self._kill, self._kill, self._pause, self._partition, self._kill_all]
+        self.random.choice(self._actions())()
+
+    def _actions(self) -> list[Callable[[], None]]:
         if self.lies:
-            actions = [self._kill_all]
-        elif self.forgets:
-            actions = [self._kill]  # What clients then repeat elsewhere is what a forgetful gateway gets wrong.
-        self.random.choice(actions)()
+            return [self._kill_all]
+        if self.forgets:
+            return [self._kill]  # What clients then repeat elsewhere is what a forgetful gateway gets wrong.
+        return [self._kill, self._kill, self._pause, self._partition, self._kill_all]
 
     def _kill(self) -> None:
         name = next(self.in_turn) if self.forgets else self.random.choice(sorted(self.cluster.members))

@@ -42,6 +42,8 @@ class Member:
     started: int = 0
     extra: list[str] = field(default_factory=list)
     is_paused: bool = False
+    #: Where the package `ordercast` of another version is; None: the one that runs here.
+    source: Path | None = None
 
     @property
     def is_running(self) -> bool:
@@ -58,20 +60,24 @@ class LocalCluster:
         directory: Path,
         *,
         nodes: int = 3,
+        workers: int = 0,
         separate: bool = False,
         port: int | None = None,
         options: Sequence[str] = (),
         fault_injection: bool = False,
         mutant: str | None = None,
     ) -> None:
-        """Without a port, free ones are taken: gateways at port, port + 1, ..., peers behind them."""
+        """Without a port, free ones are taken: gateways at port, port + 1, ..., peers behind them.
+
+        Workers are nodes with all services but membership, whose nodes are fixed: they come and go.
+        """
         self.directory = directory
         self.program = ["ordercast.local.mutants", mutant] if mutant else ["ordercast.cli.services"]
         self.options = [*options, *(["--fault-injection"] if fault_injection else [])]
         self.members: dict[str, Member] = {}
-        count = nodes * (len(SERVICES) if separate else 1) + nodes
+        count = nodes * (len(SERVICES) if separate else 1) + nodes + 2 * workers
         ports = list(range(port, port + count)) if port is not None else free_ports(count)
-        clients, peers = ports[:nodes], iter(ports[nodes:])
+        clients, peers = ports[: nodes + workers], iter(ports[nodes + workers :])
         for number in range(1, nodes + 1):
             if separate:
                 for service in SERVICES:
@@ -79,6 +85,8 @@ class LocalCluster:
                     self._add(f"{service}-{number}", (service,), next(peers), client)
             else:
                 self._add(f"node-{number}", SERVICES, next(peers), clients[number - 1])
+        for number in range(nodes + 1, nodes + workers + 1):
+            self._add(f"node-{number}", SERVICES[1:], next(peers), clients[number - 1])
 
     def _add(self, name: str, services: tuple[str, ...], peer_port: int, client_port: int | None) -> None:
         self.members[name] = Member(name, services, self.directory / name, peer_port, client_port)
@@ -118,6 +126,9 @@ class LocalCluster:
             command.append(f"--client-listen={HOST}:{member.client_port}")
         # Whatever is set for this command is not meant for the processes.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("ORDERCAST_")}
+        if member.source is not None:
+            # It comes before whatever is installed.
+            environment["PYTHONPATH"] = str(member.source)
         # A session of its own: Ctrl-C in the terminal is for who runs the cluster, and not for each process.
         with member.log.open("ab") as log:
             member.process = subprocess.Popen(
@@ -170,6 +181,20 @@ class LocalCluster:
         for member in self.members.values():
             if member.is_running:
                 self.kill(member.name)
+
+    def upgrade(self, name: str, source: Path | None, timeout_s: float = 20.0) -> int:
+        """SIGTERM, then another version (see Member.source) on the same data. Returns how the first one ended."""
+        member = self.members[name]
+        if member.process is None:
+            raise ClusterError(f"{name} does not run")
+        self._signal(member, signal.SIGTERM)
+        try:
+            code = member.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise ClusterError(f"{name} has not stopped after {timeout_s:.0f} s: {tail(member.log)}") from None
+        member.source = source
+        self._start(member)
+        return code
 
     # -------------------------------------------------------------------------------------------- faults
 

@@ -3,10 +3,11 @@
 The sibling machine "log" (protocols/paxos/log.py) orders batches of commands; State says what they come to. While
 one batch is under way, the commands that arrive become the next one. Everything durable is the log's.
 
-The leader has duties: to found the cluster, to tell from heartbeats who is there, and to forget what everyone is
-done with. What it heard is a belief and lives in memory alone: a new leader hears for itself before it judges. So
-whatever it concludes from silence may be wrong without harm. What it must not get wrong (retire, remove) rests on
-what nodes said in their present incarnations, and the state checks it once more.
+The leader has duties: to found the cluster, to tell from heartbeats who is there, to forget what everyone is done
+with, and to see to it that groups are held by those who should hold them (reassignment.py). What it heard is a
+belief and lives in memory alone: a new leader hears for itself before it judges. So whatever it concludes from
+silence may be wrong without harm. What it must not get wrong (retire, remove) rests on what nodes said in their
+present incarnations, and the state checks it once more.
 """
 
 from dataclasses import dataclass, field
@@ -14,8 +15,11 @@ from dataclasses import dataclass, field
 from ordercast.core.errors import InvariantBroken, RemoteProtocolError
 from ordercast.core.ids import pack_u64
 from ordercast.core.machine import Effect, Event, Hand, SetTimer, Start, TimerFired
+from ordercast.membership.commands import too_early
+from ordercast.membership.reassignment import Reassignment
+from ordercast.membership.refusals import Code
 from ordercast.membership.settings import COMMAND_FRAMING_BYTES, HEARTBEAT_BYTES_MAX, MembershipSettings
-from ordercast.membership.state import Code, State, shape_error
+from ordercast.membership.state import State, shape_error
 from ordercast.protocols.paxos.log import (
     Append,
     AppendRefused,
@@ -141,6 +145,7 @@ class Membership:
         self.retiring: tuple[int, dict[str, int]] | None = None
         #: Groups of which everyone said to be clear, and how many heartbeats of each there were then.
         self.removing: dict[str, dict[str, int]] = {}
+        self.reassignment = Reassignment(self.settings)
         self.snapshot_at = 0
         self.ticked_at = 0.0
         self._numbers = 0
@@ -181,8 +186,8 @@ class Membership:
         }
 
     def heartbeat_answer(self, request: HeartbeatRequest) -> HeartbeatResponse:
-        """Incarnation 0 if nobody of that name is registered."""
-        node = self.state.nodes.get(request.name)
+        """Incarnation 0 if nobody of that name is registered. Who was removed is over."""
+        node = self.state.nodes.get(request.name) or self.state.removed.get(request.name)
         if node is None:
             return HeartbeatResponse()
         return HeartbeatResponse(incarnation=node.incarnation, ended=node.ended)
@@ -199,8 +204,17 @@ class Membership:
             self.out.append(Executed(event.tag, remembered))
         elif self.leader != self.process:
             self.out.append(NotLeading(event.tag, self.leader))
+        elif (why_not := self._why_not_now(event.command)) is not None:
+            self._refuse(event.tag, Code.FAILED_PRECONDITION, why_not)
         elif not self._queue(Waiting(event.command, event.tag)):
             self._refuse(event.tag, Code.RESOURCE_EXHAUSTED, "too many commands wait: repeat it later")
+
+    def _why_not_now(self, command: Command) -> str | None:
+        """What older software does not know must not reach the log: members with it would judge otherwise."""
+        kind = command.WhichOneof("what") or ""
+        if kind == "raise_level":
+            return "the level of a cluster rises by itself, when all nodes have it"
+        return too_early(kind, self.state.level) if self.state.cluster_id else None
 
     def _refuse(self, tag: bytes, code: Code, message: str) -> None:
         result = CommandResult(code=code, message=message, revision=self.state.revision)
@@ -323,6 +337,7 @@ class Membership:
         self.heard = {}
         self.retiring = None
         self.removing = {}
+        self.reassignment.listen()
 
     def _heard_of(self, node: Node) -> Heard:
         heard = self.heard.get(node.name)
@@ -348,11 +363,19 @@ class Membership:
             self._duty("found", Command(found=self.founding))
             return
         nodes = [self.state.nodes[name] for name in sorted(self.state.nodes)]
+        self.heard = {name: heard for name, heard in self.heard.items() if name in self.state.nodes}
         for node in nodes:
             self._judge(node)
         involved = [node for node in nodes if "sequencer" in node.services or "gateway" in node.services]
         self._retire(involved)
         self._remove_groups(involved)
+        for about, command in self.reassignment.duties(self.state, self._heartbeats(), self.now):
+            self._duty(about, command)
+
+    def _heartbeats(self) -> dict[str, HeartbeatRequest]:
+        """The latest of those who are there."""
+        heard = {name: self._heard_of(node) for name, node in self.state.nodes.items() if not node.ended}
+        return {name: one.heartbeat for name, one in heard.items() if one.heartbeat is not None}
 
     def _duty(self, about: str, command: Command) -> None:
         """Unless it is under way already. If there is no room now, the next tick comes."""
@@ -407,7 +430,7 @@ class Membership:
         below = self.state.retirable()
         revision = self._nodes_revision()
         for node in involved:
-            if node.ended and "sequencer" in node.services:
+            if node.ended and "sequencer" in node.services and not node.disk_lost:
                 return None  # It may come back, with open envelopes on its disk.
             if node.ended:
                 continue
@@ -428,18 +451,24 @@ class Membership:
 
     def _nodes_revision(self) -> int:
         """Who has not heard which gateways are over may still take something new from them."""
-        return max((node.revision for node in self.state.nodes.values()), default=0)
+        nodes = [*self.state.nodes.values(), *self.state.removed.values()]
+        return max((node.revision for node in nodes), default=0)
 
     def _remove_groups(self, involved: list[Node]) -> None:
         """A group goes when every disk and every gateway is clear of it, and says so twice, as with `_retire`.
 
-        A disk that is away may not be clear.
+        A disk that is away may not be clear, unless it was given up.
         """
-        witnesses = [node for node in involved if "sequencer" in node.services or not node.ended]
+        witnesses = [
+            node for node in involved if not node.ended or ("sequencer" in node.services and not node.disk_lost)
+        ]
         removing: dict[str, dict[str, int]] = {}
+        nodes_revision = self._nodes_revision()
         for name in sorted(self.state.groups):
             group = self.state.groups[name]
-            revision = max(group.revision, self._nodes_revision())
+            if group.HasField("previous"):
+                continue  # Its members have yet to leave the configuration before.
+            revision = max(group.revision, nodes_revision)
             if group.state != GROUP_STATE_DELETING or not all(
                 self._is_clear(node, group.id, revision) for node in witnesses
             ):

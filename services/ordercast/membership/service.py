@@ -1,8 +1,10 @@
 """The membership service: its own log among the configured members, and what others call.
 
 The log runs before there are incarnations, since it is what issues them. So its streams are a channel of their
-own, and its machines count the openings of the data directory instead. A member that comes back with an empty disk
-has forgotten its votes and must not vote: each member remembers, on disk, which disk it met under which name.
+own, and its machines count the openings of the data directory instead. A member that comes back with an empty
+disk has forgotten its votes and does not vote (protocols/paxos/log_admission.py) until the new disk is registered
+under its name. Others let it in all the same, so that it can learn. A disk that votes is let in only if it is the
+first one that we met under its name, or one that was readmitted.
 """
 
 import os
@@ -14,7 +16,8 @@ from ordercast.core.machine import ChannelReset, Effect, Machine
 from ordercast.membership.machine import LOG, ROLE, Executed, Membership, NotLeading, StateChanged
 from ordercast.membership.server import MembershipServer
 from ordercast.membership.settings import MembershipSettings
-from ordercast.protocols.paxos.log import LogReplica
+from ordercast.protocols.paxos.log import LogReplica, MayVote
+from ordercast.protocols.paxos.log_admission import VotingChanged
 from ordercast.runtime.mesh import WIRE_VERSION, Events, Mesh, Unwelcome
 from ordercast.runtime.node import SYSTEM, Node
 from ordercast.v1.frame_pb2 import CHANNEL_MEMBERSHIP, Frame, Hello
@@ -25,6 +28,10 @@ log = structlog.get_logger("membership")
 
 #: More than there are members, so that no two of them ever have the same number.
 INCARNATION_STEP = 64
+#: More than a data directory is ever opened: above it, numbers tell one disk of a member from another.
+DISK_STEP = INCARNATION_STEP << 32
+#: So that all of it fits into 63 bits.
+DISKS = 1 << 25
 
 
 class MembershipProcess:
@@ -33,13 +40,28 @@ class MembershipProcess:
     def __init__(self, node: Node) -> None:
         self.node = node
         members = tuple(sorted(node.settings.members))
-        self.incarnation = node.storage.boot * INCARNATION_STEP + members.index(node.name)
+        disk = node.storage.node_id
+        self.incarnation = (
+            int.from_bytes(disk) % DISKS * DISK_STEP
+            + node.storage.boot * INCARNATION_STEP
+            + members.index(node.name)
+        )
         detection = node.settings.detection
-        settings = MembershipSettings(suspect_s=detection.suspect_s, end_after_s=detection.end_after_s)
+        replacement = node.settings.replacement
+        settings = MembershipSettings(
+            suspect_s=detection.suspect_s,
+            end_after_s=detection.end_after_s,
+            replace_after_s=replacement.after_s,
+            cancel_after_s=replacement.cancel_after_s,
+            moves_at_once=replacement.moves_at_once,
+        )
         founding = FoundCluster(cluster_id=os.urandom(16), key=os.urandom(32))
         self.machine = Membership(node.name, founding, settings)
         self.server = MembershipServer(node, self.machine)
-        node.host.add(SYSTEM, LOG, LogReplica(node.name, members, ROLE, settings.log))
+        self.log = LogReplica(node.name, members, ROLE, settings.log, disk)
+        #: In which life the log was last told that it may vote.
+        self._life = 0
+        node.host.add(SYSTEM, LOG, self.log, self._effect)
         node.host.add(SYSTEM, ROLE, self.machine, self._effect)
         self.mesh = node.system_mesh = Mesh(
             CHANNEL_MEMBERSHIP,
@@ -76,7 +98,24 @@ class MembershipProcess:
             case NotLeading(tag=tag, leader=leader):
                 self.server.not_leading(tag, leader)
             case StateChanged():
+                self._readmit()
                 self.server.changed()
+            case VotingChanged(votes=True, life=life):
+                log.info("this membership node votes", life=life)
+            case VotingChanged():
+                others = sorted(set(self.node.settings.members) - {self.node.name})
+                log.warning("this membership node does not vote: its disk was empty", others=others)
+
+    def _readmit(self) -> None:
+        """Our name belongs to our disk: registrations are decided by those who vote, and numbered upwards."""
+        state, storage = self.machine.state, self.node.storage
+        known = state.nodes.get(self.node.name)
+        if known is None or known.node_id != storage.node_id or known.disk_lost:
+            return
+        if known.incarnation > self._life and not self.log.state.votes:
+            self._life = known.incarnation
+            log.info("this membership node asks to vote", life=self._life)
+            self.node.host.tell(SYSTEM, LOG, MayVote(*self.node.clock.read(), self._life))
 
     # -------------------------------------------------------------------------------------------- streams
 
@@ -88,6 +127,8 @@ class MembershipProcess:
             incarnation=self.incarnation,
             node_id=self.node.storage.node_id,
             cluster_id=self.machine.state.cluster_id,
+            mute=not self.log.state.votes,
+            life=self.log.state.life,
         )
 
     async def _check(self, hello: Hello) -> None:
@@ -100,12 +141,12 @@ class MembershipProcess:
             raise Unwelcome("another cluster")
         key = b"member/" + hello.process.encode()
         known = self.node.storage.meta_get(key)
-        if known is None:
-            # Before anything of it counts.
-            self.node.storage.meta_put(key, hello.node_id)
-        elif known != hello.node_id:
+        if known is not None and known != hello.node_id and not hello.life:
             log.error("a membership node came back without its disk", node=hello.process)
-            raise Unwelcome(f"{hello.process!r} has another disk than before: what it promised is forgotten")
+        disk = disk_to_remember(known, hello)
+        if disk != known:
+            # Before anything of it counts.
+            self.node.storage.meta_put(key, disk)
 
     def _opened(self, peer: str, incarnation: int) -> None:
         self.node.host.tell_domain(SYSTEM, ChannelReset(*self.node.clock.read(), peer, incarnation))
@@ -114,3 +155,17 @@ class MembershipProcess:
         for section in frame.sections:
             if section.domain == SYSTEM:
                 self.node.host.receive(SYSTEM, peer, incarnation, section.packets)
+
+
+def disk_to_remember(known: bytes | None, hello: Hello) -> bytes:
+    """Under the name in the hello, if it is let in; else raises Unwelcome.
+
+    One that does not vote takes nobody's place. One that was readmitted does, and the log tells its lives apart.
+    """
+    if known is None or known == hello.node_id:
+        return hello.node_id
+    if hello.mute:
+        return known
+    if hello.life:
+        return hello.node_id
+    raise Unwelcome(f"{hello.process!r} has another disk than before: what it promised is forgotten")

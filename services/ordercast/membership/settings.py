@@ -4,18 +4,22 @@ The limits decide what a command comes to, so two members with different ones wo
 they are constants, and change only together with a version of the whole cluster.
 """
 
+import math
 from dataclasses import dataclass, field
 
+from ordercast.core.level import LEVEL as LEVEL
 from ordercast.protocols.paxos.log_state import LogSettings
 
 # ------------------------------------------------------------------------------------------ agreed limits
-# Together they keep a snapshot below LogSettings.snapshot_bytes_max even if every item is as large as it may be.
+# Together they keep a snapshot below SNAPSHOT_BYTES_MAX even if every item is as large as it may be.
+
+SNAPSHOT_BYTES_MAX = 8 * 1024 * 1024
 
 NODES_MAX = 256
 DOMAINS_MAX = 64
 GROUPS_MAX = 1024
 CURSORS_MAX = 4096
-#: Groups that are gone and still told to watchers.
+#: Groups that are gone and still told to watchers; and as many nodes.
 TOMBSTONES_MAX = 256
 #: Results that are kept for commands that are repeated, by count and by size.
 EXECUTED_COUNT_MAX = 1024
@@ -34,6 +38,7 @@ ZONE_CHARACTERS_MAX = 63
 #: All names and values of a domain's settings together.
 DOMAIN_SETTINGS_BYTES_MAX = 1024
 CURSORS_PER_COMMAND_MAX = 256
+LOST_PER_COMMAND_MAX = 256
 COMMAND_BYTES_MAX = 48 * 1024
 #: What an answer quotes of something that is wrong.
 QUOTED_CHARACTERS_MAX = 80
@@ -47,8 +52,8 @@ COMMAND_FRAMING_BYTES = 4
 
 # -------------------------------------------------------------------------------------------- per member
 
-#: Room for the ids of all groups that there can be.
-HEARTBEAT_BYTES_MAX = 128 * 1024
+#: Room for the ids of all groups that there can be: once as deleted, once with their progress, once as damaged.
+HEARTBEAT_BYTES_MAX = 384 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +70,14 @@ class MembershipSettings:
     snapshot_every: int = 1000
     #: Commands that wait for the next slot; their bytes are bounded by what a slot holds.
     batch_count_max: int = 512
+    #: Groups that are moved away from draining or missing nodes at a time, and as many that are restored in place.
+    moves_at_once: int = 2
+    #: A node whose incarnation ended so long ago is replaced in its groups; 0: never by itself.
+    replace_after_s: float = 0.0
+    #: A change whose newcomer's incarnation ended so long ago is given up.
+    cancel_after_s: float = 300.0
     #: Those of the log below.
-    log: LogSettings = field(default_factory=LogSettings)
+    log: LogSettings = field(default_factory=lambda: LogSettings(snapshot_bytes_max=SNAPSHOT_BYTES_MAX))
 
     def __post_init__(self) -> None:
         if not 0 < self.tick_s <= self.suspect_s < self.end_after_s:
@@ -75,5 +86,9 @@ class MembershipSettings:
             raise ValueError("snapshot_every has to be positive, and less than the log's log_count_max")
         if self.batch_count_max < 1:
             raise ValueError("batch_count_max has to be positive")
+        if self.moves_at_once < 1:
+            raise ValueError("moves_at_once has to be positive")
+        if not (0 <= self.replace_after_s < math.inf and 0 < self.cancel_after_s < math.inf):
+            raise ValueError("replace_after_s has to be 0 or more, and cancel_after_s more than 0")
         if self.log.value_bytes_max < COMMAND_BYTES_MAX + COMMAND_FRAMING_BYTES:
             raise ValueError(f"a slot has to hold a command of {COMMAND_BYTES_MAX} bytes")

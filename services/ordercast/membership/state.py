@@ -5,7 +5,7 @@ is sorted. A command that is refused changes nothing.
 """
 
 from collections.abc import Callable
-from enum import IntEnum
+from functools import partial
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError
 from ordercast.core.errors import InvariantBroken
 from ordercast.core.ids import group_id, group_name
 from ordercast.membership import settings as limits
+from ordercast.membership.commands import CHANGES_LEVEL, COMMANDS, check_level, check_understands, too_early
 from ordercast.membership.names import (
     InvalidName,
     check_address,
@@ -22,6 +23,7 @@ from ordercast.membership.names import (
     quoted,
 )
 from ordercast.membership.placement import NotEnoughNodes, place
+from ordercast.membership.refusals import Code, Refused, precondition
 from ordercast.protocols.catalogue import check_domain
 from ordercast.v1.membership_pb2 import (
     GROUP_STATE_ACTIVE,
@@ -52,27 +54,17 @@ from ordercast.v1.membership_pb2 import (
     WatchResponse,
 )
 
-
-class Code(IntEnum):
-    """Those of google.rpc.Code that a command is answered with."""
-
-    OK = 0
-    INVALID_ARGUMENT = 3
-    NOT_FOUND = 5
-    ALREADY_EXISTS = 6
-    RESOURCE_EXHAUSTED = 8
-    FAILED_PRECONDITION = 9
-    UNAVAILABLE = 14
-
-
 #: Executing these twice does no harm, and they are too many to remember.
-NOT_REMEMBERED = ("read_cursors", "move_cursors", "mark_node", "retire")
-
-
-class Refused(Exception):  # noqa: N818 (it names what happened)
-    def __init__(self, code: Code, message: str) -> None:
-        super().__init__(message)
-        self.code = code
+NOT_REMEMBERED = (
+    "read_cursors",
+    "move_cursors",
+    "mark_node",
+    "retire",
+    "begin_configuration",
+    "record_started",
+    "record_lost",
+    "raise_level",
+)
 
 
 def shape_error(command: Command) -> str | None:
@@ -98,6 +90,8 @@ class State:
         self.incarnation_last = 0
         self.group_last = 0
         self.retired = 0
+        #: What all nodes understand.
+        self.level = 0
         self.nodes: dict[str, Node] = {}
         self.domains: dict[str, Domain] = {}
         #: By name.
@@ -109,9 +103,11 @@ class State:
         self.executed_bytes = 0
         #: Groups that are gone, by id, oldest first.
         self.deleted: dict[str, Group] = {}
+        #: Nodes that are gone, by name, oldest first.
+        self.removed: dict[str, Node] = {}
         #: Whoever has an older revision cannot be told what changed.
         self.changes_from = 0
-        self._handlers: dict[str, Callable[[Any, CommandResult], None]] = {
+        own: dict[str, Callable[[Any, CommandResult], None]] = {
             "found": self._found,
             "register": self._register,
             "create_domain": self._create_domain,
@@ -125,6 +121,7 @@ class State:
             "delete_cursor": self._delete_cursor,
             "read_cursors": self._read_cursors,
         }
+        self._handlers = own | {kind: partial(handler, self) for kind, handler in COMMANDS.items()}
 
     # ------------------------------------------------------------------------------------------ the log
 
@@ -161,6 +158,9 @@ class State:
             raise Refused(Code.INVALID_ARGUMENT, "the command does not say what to do")
         if not self.cluster_id and kind != "found":
             raise Refused(Code.UNAVAILABLE, "the cluster is not founded yet: repeat the command")
+        why_not = too_early(kind, self.level)
+        if why_not is not None:
+            raise precondition(why_not)
         return self._handlers[kind]
 
     def _remember(self, request_id: bytes, result: CommandResult) -> None:
@@ -187,6 +187,8 @@ class State:
             executed=[ExecutedCommand(request_id=id_, result=result) for id_, result in self.executed.items()],
             deleted=self.deleted.values(),
             changes_since=self.changes_from,
+            level=self.level,
+            removed=self.removed.values(),
         )
         return state.SerializeToString(deterministic=True)
 
@@ -196,7 +198,9 @@ class State:
             found = ClusterState.FromString(data)
         except DecodeError as error:
             raise InvariantBroken(f"a snapshot that is none: {error}") from error
+        check_level(found.level)
         state = cls()
+        state.level = found.level
         state.cluster_id, state.key = found.cluster_id, found.key
         state.revision, state.retired = found.revision, found.retired
         state.incarnation_last, state.group_last = found.incarnation_last, found.group_last
@@ -207,29 +211,38 @@ class State:
         state.executed = {item.request_id: item.result for item in found.executed}
         state.executed_bytes = sum(_executed_size(id_, result) for id_, result in state.executed.items())
         state.deleted = {group.id: group for group in found.deleted}
+        state.removed = {node.name: node for node in found.removed}
         state.changes_from = found.changes_since
-        stamped: list[Node | Domain | Group] = [*found.nodes, *found.domains, *found.groups, *found.deleted]
+        stamped: list[Node | Domain | Group] = [*found.nodes, *found.domains, *found.groups]
+        stamped += [*found.deleted, *found.removed]
         state.changed = max((item.revision for item in stamped), default=0)
         return state
 
     # ------------------------------------------------------------------------------------------ watching
 
     def changes_since(self, revision: int) -> WatchResponse:
-        """What somebody who has this revision has to hear. One that is ahead of us hears that nothing changed."""
+        """What somebody who has this revision has to hear. One that is ahead of us hears that nothing changed.
+
+        A removed node of which something may still be open is also told to those who start afresh: they have to
+        hear that its gateway is over.
+        """
         reset = revision == 0 or revision < self.changes_from
         since = 0 if reset else revision
         groups = {group.id: group for group in self.groups.values()} | ({} if reset else self.deleted)
+        removed = [node for node in self.removed.values() if not reset or node.incarnation >= self.retired]
+        nodes = self.nodes | {node.name: node for node in removed}
         return WatchResponse(
             revision=max(self.revision, revision),
             reset=reset,
             cluster_id=self.cluster_id,
-            nodes=[self.nodes[name] for name in sorted(self.nodes) if self.nodes[name].revision > since],
+            nodes=[nodes[name] for name in sorted(nodes) if nodes[name].revision > since],
             domains=[self.domains[name] for name in sorted(self.domains) if self.domains[name].revision > since],
             groups=[groups[id_] for id_ in sorted(groups) if groups[id_].revision > since],
             retired=self.retired,
+            level=self.level,
         )
 
-    def _stamp(self, item: Node | Domain | Group) -> None:
+    def stamp(self, item: Node | Domain | Group) -> None:
         item.revision = self.changed = self.revision
 
     # ------------------------------------------------------------------------------------------ the cluster
@@ -243,7 +256,7 @@ class State:
             raise Refused(Code.INVALID_ARGUMENT, f"a key has 1 to {limits.KEY_BYTES_MAX} bytes")
         self.cluster_id, self.key = found.cluster_id, found.key
         domain = Domain(name=limits.DOMAIN_DEFAULT, protocol=limits.PROTOCOL_DEFAULT)
-        self._stamp(domain)
+        self.stamp(domain)
         self.domains[domain.name] = domain
 
     # ------------------------------------------------------------------------------------------ nodes
@@ -252,21 +265,20 @@ class State:
         node = self._checked_node(register)
         if register.cluster_id and register.cluster_id != self.cluster_id:
             raise Refused(Code.FAILED_PRECONDITION, f"the disk of {node.name} belongs to another cluster")
+        check_understands(node.name, node.level, self.level)
         known = self.nodes.get(node.name)
         if known is None and len(self.nodes) >= limits.NODES_MAX:
             raise Refused(Code.RESOURCE_EXHAUSTED, f"there are {limits.NODES_MAX} nodes: no more are taken")
-        if known is not None and known.node_id != node.node_id:
-            raise Refused(
-                Code.FAILED_PRECONDITION,
-                f"the name {node.name} belongs to a node with another disk; this disk is new: "
-                "bring the old disk back, or use another name",
-            )
+        if known is not None:
+            self._check_disk(known, register)
+            node.draining = known.draining
         self._check_keeps_services(node)
         # One counter for all processes: a number says which of two lives is the later one, whoever's they are.
         self.incarnation_last += 1
         node.incarnation = self.incarnation_last
-        self._stamp(node)
+        self.stamp(node)
         self.nodes[node.name] = node
+        self.removed.pop(node.name, None)
         registered = Registered(incarnation=node.incarnation, cluster_id=self.cluster_id, key=self.key)
         result.registered.CopyFrom(registered)
 
@@ -285,39 +297,79 @@ class State:
             peer_address=register.peer_address,
             client_address=register.client_address,
             zone=register.zone,
+            level=register.level,
         )
+
+    def _check_disk(self, known: Node, register: RegisterNode) -> None:
+        name, is_other = known.name, known.node_id != register.node_id
+        if known.disk_lost and not is_other:
+            raise precondition(f"the disk of {name} was given up for good: start it with an empty data directory")
+        if known.disk_lost and register.cluster_id:
+            raise precondition(
+                f"the disk of {name} was given up, but this one has been in the cluster under another name: start "
+                f"{name} with an empty data directory"
+            )
+        if is_other and not known.disk_lost:
+            message = f"the name {name} belongs to a node with another disk; this disk is new: "
+            if self.level < CHANGES_LEVEL:
+                # To the letter what older software answers: members remember answers, up to so many bytes.
+                raise precondition(message + "bring the old disk back, or use another name")
+            raise precondition(
+                message + "bring the old disk back, or use another name; if the old disk is gone for good, "
+                f"`ordercast node give-up-disk {name}` takes this one in as a new member"
+            )
 
     def _check_keeps_services(self, node: Node) -> None:
         """A disk that holds a group's data still counts: without the service nobody would ask it any more."""
         for name in sorted(self.groups):
             group = self.groups[name]
-            for service, holders in (("sequencer", group.replicas), ("consensus", group.acceptors)):
+            configurations = (group, group.previous, group.next)
+            replicas = [holder for one in configurations for holder in one.replicas]
+            acceptors = [holder for one in configurations for holder in one.acceptors]
+            for service, holders in (("sequencer", replicas), ("consensus", acceptors)):
                 if node.name in holders and service not in node.services:
                     message = f"{node.name} holds data of the group {name}: it has to run the service {service}"
-                    raise Refused(Code.FAILED_PRECONDITION, message)
+                    raise precondition(message)
 
-    def _current(self, name: str, incarnation: int) -> Node:
+    def node_called(self, name: str) -> Node:
         node = self.nodes.get(name)
         if node is None:
             raise Refused(Code.NOT_FOUND, f"there is no node {quoted(name)}")
-        if node.incarnation != incarnation:
-            message = f"the incarnation of {name} is {node.incarnation}, not {incarnation}"
-            raise Refused(Code.FAILED_PRECONDITION, message)
         return node
 
+    def node_in(self, name: str, incarnation: int) -> Node:
+        """If this is its latest incarnation."""
+        node = self.node_called(name)
+        if node.incarnation != incarnation:
+            raise precondition(f"the incarnation of {name} is {node.incarnation}, not {incarnation}")
+        return node
+
+    def make_room_for_removed(self) -> None:
+        """Forget the node that was removed first, of those of which nothing can be open any more."""
+        if len(self.removed) < limits.TOMBSTONES_MAX:
+            return
+        forgettable = [node for node in self.removed.values() if node.incarnation < self.retired]
+        if not forgettable:
+            message = "too many nodes were removed of whose gateways something may still be open: repeat it later"
+            raise Refused(Code.RESOURCE_EXHAUSTED, message)
+        self._forget_changes(self.removed.pop(forgettable[0].name).revision)
+
+    def _forget_changes(self, revision: int) -> None:
+        self.changes_from = max(self.changes_from, revision)
+
     def _mark_node(self, mark: MarkNode, result: CommandResult) -> None:
-        node = self._current(mark.name, mark.incarnation)
+        node = self.node_in(mark.name, mark.incarnation)
         if node.ended:
             raise Refused(Code.FAILED_PRECONDITION, f"incarnation {node.incarnation} of {node.name} has ended")
         if (node.suspected, node.read_only) != (mark.suspected, mark.read_only):
             node.suspected, node.read_only = mark.suspected, mark.read_only
-            self._stamp(node)
+            self.stamp(node)
 
     def _end_incarnation(self, end: EndIncarnation, result: CommandResult) -> None:
-        node = self._current(end.name, end.incarnation)
+        node = self.node_in(end.name, end.incarnation)
         if not node.ended:
             node.ended = node.suspected = True
-            self._stamp(node)
+            self.stamp(node)
 
     def retirable(self) -> int:
         """No incarnation from here on may be retired: a gateway lives with it, or nobody has had it yet."""
@@ -351,7 +403,7 @@ class State:
             if len(self.domains) >= limits.DOMAINS_MAX:
                 raise Refused(Code.RESOURCE_EXHAUSTED, f"there are {limits.DOMAINS_MAX} domains: no more fit")
             domain = Domain(name=create.name, protocol=create.protocol, settings=settings)
-            self._stamp(domain)
+            self.stamp(domain)
             self.domains[domain.name] = domain
         elif (domain.protocol, dict(domain.settings)) != (create.protocol, settings):
             raise Refused(Code.ALREADY_EXISTS, f"there is a domain {create.name} with other settings")
@@ -385,7 +437,7 @@ class State:
             state=GROUP_STATE_ACTIVE,
             retention=create.retention,
         )
-        self._stamp(group)
+        self.stamp(group)
         self.groups[group.name] = group
         result.group.CopyFrom(group)
 
@@ -395,19 +447,35 @@ class State:
             raise Refused(Code.NOT_FOUND, f"there is no group {quoted(name)}")
         return group
 
+    def group_with(self, id_: str) -> Group:
+        group = self.groups.get(group_name(id_))
+        if group is None or group.id != id_:
+            raise Refused(Code.NOT_FOUND, f"there is no group with the id {quoted(id_)}")
+        return group
+
+    def group_called(self, name_or_id: str) -> Group:
+        """People have names, and duties ids: a name may be another group's by now. No name looks like an id."""
+        is_id = group_name(name_or_id) != name_or_id
+        return self.group_with(name_or_id) if is_id else self._group(name_or_id)
+
     def _delete_group(self, delete: DeleteGroup, result: CommandResult) -> None:
+        """A change that is being prepared is given up; one that has begun has to come to its end."""
         group = self._group(delete.name)
         if group.state != GROUP_STATE_DELETING:
             group.state = GROUP_STATE_DELETING
-            self._stamp(group)
+            group.ClearField("next")
+            self.stamp(group)
         result.group.CopyFrom(group)
 
     def _remove_group(self, remove: RemoveGroup, result: CommandResult) -> None:
-        group = self.groups.get(group_name(remove.id))
-        if group is None or group.id != remove.id:
-            raise Refused(Code.NOT_FOUND, f"there is no group with the id {quoted(remove.id)}")
+        group = self.group_with(remove.id)
         if group.state != GROUP_STATE_DELETING:
             raise Refused(Code.FAILED_PRECONDITION, f"the group {group.name} is not being deleted")
+        if group.HasField("previous"):
+            message = (
+                f"configuration {group.configuration} of the group {group.name} has begun: it is not over yet"
+            )
+            raise precondition(message)
         del self.groups[group.name]
         self.cursors = {key: offset for key, offset in self.cursors.items() if key[0] != group.name}
         # Whoever knew the group knows where it was.
@@ -418,10 +486,10 @@ class State:
             configuration=group.configuration,
             state=GROUP_STATE_DELETED,
         )
-        self._stamp(tombstone)
+        self.stamp(tombstone)
         self.deleted[group.id] = tombstone
         if len(self.deleted) > limits.TOMBSTONES_MAX:
-            self.changes_from = self.deleted.pop(next(iter(self.deleted))).revision
+            self._forget_changes(self.deleted.pop(next(iter(self.deleted))).revision)
         result.group.CopyFrom(tombstone)
 
     # ------------------------------------------------------------------------------------------ cursors

@@ -48,6 +48,30 @@ AVOID_S = 5.0
 FINAL = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.INVALID_ARGUMENT)
 
 
+def learners_of(group: Group) -> list[str]:
+    """Those of the next configuration's replicas that do not have the log."""
+    has_it = [name for name in group.replicas if name not in group.lost]
+    return [name for name in group.next.replicas if name not in has_it]
+
+
+def holders_of(group: Group) -> list[str]:
+    """Whoever has the log, or is to have it."""
+    return sorted({*group.replicas, *group.previous.replicas, *learners_of(group)})
+
+
+def group_view(group: Group) -> GroupView:
+    return GroupView(
+        group=group.id,
+        configuration=group.configuration,
+        replicas=sorted(group.replicas),
+        acceptors=sorted(group.acceptors),
+        previous=group.previous if group.HasField("previous") else None,
+        starting=group.starting,
+        learners=learners_of(group),
+        lost=group.lost,
+    )
+
+
 class Directory:
     def __init__(self, process: str, members: dict[str, str], credentials: Credentials) -> None:
         """`members` are the addresses of the membership nodes, by name."""
@@ -59,7 +83,11 @@ class Directory:
         self.revision_min = 0
         self.cluster_id = b""
         self.retired = 0
+        #: What all nodes understand.
+        self.level = 0
         self.nodes: dict[str, Node] = {}
+        #: Nodes that are gone, until nobody remembers anything of their last lives.
+        self._removed: dict[str, int] = {}
         self.domains: dict[str, Domain] = {}
         #: By id; those that are being deleted are still here.
         self.groups: dict[str, Group] = {}
@@ -124,8 +152,15 @@ class Directory:
         self.revision = change.revision
         self.cluster_id = change.cluster_id
         self.retired = max(self.retired, change.retired)
+        self.level = max(self.level, change.level)
         for node in change.nodes:
-            self.nodes[node.name] = node
+            if node.removed:
+                self.nodes.pop(node.name, None)
+                self._removed[node.name] = node.incarnation
+            else:
+                self.nodes[node.name] = node
+                self._removed.pop(node.name, None)
+        self._removed = {name: number for name, number in self._removed.items() if number >= self.retired}
         for domain in change.domains:
             self.domains[domain.name] = domain
         for group in change.groups:
@@ -138,23 +173,17 @@ class Directory:
 
     def view(self, domain: str) -> DomainView:
         view = DomainView(domain=domain, number=self.revision)
-        for id_, group in sorted(self.groups.items()):
+        for _, group in sorted(self.groups.items()):
             if group.domain == domain:
-                view.groups.append(
-                    GroupView(
-                        group=id_,
-                        configuration=group.configuration,
-                        replicas=sorted(group.replicas),
-                        acceptors=sorted(group.acceptors),
-                    )
-                )
+                view.groups.append(group_view(group))
         return view
 
     def ended(self) -> dict[str, int]:
         """The highest incarnation of each name that sends nothing any more."""
-        return {
+        known = {
             name: node.incarnation if node.ended else node.incarnation - 1 for name, node in self.nodes.items()
         }
+        return self._removed | known
 
     # -------------------------------------------------------------------------------------------- commands
 

@@ -32,6 +32,7 @@ from ordercast.core.machine import (
     Start,
     TimerFired,
 )
+from ordercast.core.view import LateView
 from ordercast.runtime.clock import Clock
 from ordercast.runtime.profile import Profile
 from ordercast.runtime.storage import CorruptRecord, Storage
@@ -46,8 +47,8 @@ SLICE_EVENTS = 500
 COMMIT_PATIENCE_S = 0.006
 #: Events that are not stepped and effects behind barriers: with more, nothing is read from peers and clients.
 WAITING_MAX = 50_000
-#: Machines say how many entries they want; there is no other limit on what they are handed.
-READ_BYTES_MAX = 1 << 40
+#: Machines say how many entries they want, and are handed so much at most: they would not send more at once.
+READ_BYTES_MAX = 1 << 20
 REFUSALS_MAX = 256
 REFUSAL_CHARS_MAX = 200
 #: A damaged entry that nobody could mend is looked for again: other replicas may have been away.
@@ -103,6 +104,8 @@ class Host:
         self.mend: Callable[[CorruptRecord], asyncio.Future[None]] | None = None
         #: What peers sent that they must not send, by reason.
         self.refusals: dict[str, int] = {}
+        #: How often somebody's view was late.
+        self.late = 0
         #: Whoever reads from peers and clients waits for it.
         self.room = asyncio.Event()
         self.room.set()
@@ -136,10 +139,16 @@ class Host:
         """Start the machines of a domain; the events after Start come before anything else."""
         for slot in self.of(domain):
             slot.incarnation = incarnation
-            records = self.storage.records(domain, slot.role)
+            records = self._records(domain, slot.role)
             self._enqueue(slot, Start(*self.clock.read(), incarnation, records))
             for event in after:
                 self._enqueue(slot, event)
+
+    def _records(self, domain: str, role: str) -> Sequence[tuple[bytes, bytes]]:
+        """Of a user's domain those that are sound: what the others mean, the views say (disbelief.py)."""
+        if domain.startswith("#"):
+            return self.storage.records(domain, role)
+        return self.storage.sound_records(domain, role)[0]
 
     def of(self, domain: str) -> list[Slot]:
         return [slot for slot in self.slots.values() if slot.domain == domain]
@@ -251,6 +260,11 @@ class Host:
         begun = profile.begin() if profile is not None else 0.0
         try:
             effects = slot.machine.step(event)
+        except LateView as error:
+            # While views change, this is how it is. It comes again.
+            self.late += 1
+            log.debug("another view", machine=slot.role, why=str(error))
+            return
         except RemoteProtocolError as error:
             source = event.source if isinstance(event, Receive) else ""
             self._refused(source, str(error))

@@ -42,8 +42,12 @@ class LocalLogs:
         self.writer = writer
         #: Mends a damaged entry from other replicas, or raises.
         self.mend: Callable[[CorruptRecord], Awaitable[None]] | None = None
-        #: Whether there is a replica of the group here.
+        #: How many entries of a log were mended, and how many could not be.
+        self.repairs: Callable[[str], tuple[int, int]] = lambda group: (0, 0)
+        #: Whether there is a replica of the group here; and whether there is a log, be it one that is still
+        #: copied.
         self.serves: Callable[[str], bool] = lambda group: False
+        self.holds: Callable[[str], bool] = lambda group: False
         self._tails: dict[str, asyncio.Event] = {}
 
     def notify(self, group: str) -> None:
@@ -62,14 +66,19 @@ class LocalLogs:
             raise Refused(grpc.StatusCode.NOT_FOUND, f"no replica of {group!r} here", "NO_REPLICA")
 
     async def describe(self, group: str) -> DescribeReplicaResponse:
-        self.check_served(group)
+        if not self.holds(group):
+            self.check_served(group)
         await self._written(group)
         bounds = await self._sound(lambda: self.storage.bounds(group))
+        repaired, unrepaired = self.repairs(group)
         return DescribeReplicaResponse(
             first_offset=bounds.first_offset,
             next_offset=bounds.next_offset,
             bytes=bounds.bytes,
             position=bounds.ends,
+            damaged_records=self.storage.damaged_records,
+            repaired_entries=repaired,
+            damaged_entries=unrepaired,
         )
 
     async def _written(self, group: str) -> None:
@@ -84,7 +93,8 @@ class LocalLogs:
                 end = (await self._sound(lambda: self.writer.own_bounds(group))).ends
                 while (await self._sound(lambda: self.storage.bounds(group))).ends < end:
                     await self._tail(group).wait()
-                    self.check_served(group)
+                    if not self.holds(group):
+                        self.check_served(group)
 
     def _tail(self, group: str) -> asyncio.Event:
         """Set when the group has news on disk, or is not served any more."""
@@ -95,11 +105,12 @@ class LocalLogs:
 
     async def _sound(self, look: Callable[[], Found]) -> Found:
         """What is found there; damaged entries on the way are mended first."""
+        found = ""
         for _ in range(MENDS_MAX):
             try:
                 return look()
             except CorruptRecord as damaged:
-                found = damaged
+                found = str(damaged)
                 if self.mend is not None and damaged.group is not None and damaged.position is not None:
                     await self.mend(damaged)
                     continue

@@ -17,7 +17,9 @@ import grpc
 import structlog
 
 from ordercast.core.ids import U64_MAX
+from ordercast.core.level import LEVEL
 from ordercast.core.machine import (
+    ChangesConfigurations,
     ChannelReset,
     Ended,
     Event,
@@ -29,7 +31,8 @@ from ordercast.core.machine import (
     ViewChanged,
 )
 from ordercast.runtime.clock import Clock
-from ordercast.runtime.directory import Directory
+from ordercast.runtime.directory import Directory, learners_of
+from ordercast.runtime.disbelief import Disbelief
 from ordercast.runtime.fault_service import serve_faults
 from ordercast.runtime.frame_listener import FrameListener
 from ordercast.runtime.host import Host
@@ -51,6 +54,7 @@ from ordercast.v1.membership_pb2 import (
     CommandResult,
     Domain,
     DomainView,
+    GroupProgress,
     HeartbeatRequest,
     RegisterNode,
 )
@@ -67,6 +71,8 @@ EXIT_FENCED = 75
 #: Starting again does not help: somebody has to look at the configuration.
 EXIT_REFUSED = 78
 
+#: How often membership hears of those who take part in a change.
+CHANGING_S = 0.1
 #: Nothing was decided about a command that is answered so: it may be repeated.
 COME_AGAIN = (grpc.StatusCode.UNAVAILABLE.value[0], grpc.StatusCode.RESOURCE_EXHAUSTED.value[0])
 
@@ -134,6 +140,7 @@ class Node:
         self.host.on_logged = self.logs.notify
         self.directory = Directory(self.name, settings.members, self.credentials)
         self.directory.on_change = self._directory_changed
+        self.disbelief = Disbelief(self.name, self.storage)
         self.mesh = Mesh(
             CHANNEL_DOMAINS,
             self._hello,
@@ -268,6 +275,7 @@ class Node:
             client_address=settings.client_advertise if "gateway" in settings.services else "",
             zone=settings.zone,
             cluster_id=self.storage.meta_get(b"cluster_id") or b"",
+            level=LEVEL,
         )
         result = await self._execute_patiently(Command(register=register))
         if result.code != grpc.StatusCode.OK.value[0]:
@@ -296,11 +304,15 @@ class Node:
     async def _heartbeats(self) -> None:
         while True:
             await self._heartbeat()
-            await asyncio.sleep(self.settings.heartbeat_s)
+            # Everyone in a change waits for the others.
+            is_changing = any(self.name in (*g.starting, *learners_of(g)) for g in self.directory.groups.values())
+            await asyncio.sleep(
+                min(self.settings.heartbeat_s, CHANGING_S) if is_changing else self.settings.heartbeat_s
+            )
 
     async def _heartbeat(self) -> None:
         revision = self.directory.revision
-        oldest_open, clear_of = await self._what_is_open()
+        oldest_open, clear_of, progress = await self._what_is_open()
         request = HeartbeatRequest(
             name=self.name,
             incarnation=self.incarnation,
@@ -309,14 +321,18 @@ class Node:
             read_only=self.is_read_only,
             clear_of=clear_of,
             leaving=self._leaving,
+            progress=progress,
+            damaged=self.disbelief.to_report(self.directory.groups),
+            level=LEVEL,
         )
         response = await self.directory.heartbeat(request)
         if response is not None and (response.incarnation > self.incarnation or response.ended):
             log.critical("this incarnation was given up", latest=response.incarnation)
             os._exit(EXIT_FENCED)
 
-    async def _what_is_open(self) -> tuple[int, list[str]]:
-        """The lowest gateway incarnation with something open here, and the deleted groups we are clear of.
+    async def _what_is_open(self) -> tuple[int, list[str], list[GroupProgress]]:
+        """The lowest gateway incarnation with something open here, the deleted groups we are clear of, and how far
+        we are with changes.
 
         Machines answer when they have heard all that we have. What they say counts when it is on disk: after a
         crash they would say otherwise. While that cannot be had, everything counts as open.
@@ -330,10 +346,27 @@ class Node:
                 oldest_open = min((machine.oldest_open() for machine in keepers), default=U64_MAX)
                 deleting = self._deleting()
                 clear_of = [group for group in deleting if not any(m.mentions(group) for m in namers)]
+                progress = self._progress()
                 await self.host.synced()
         except TimeoutError:
-            return 0, []
-        return oldest_open, clear_of
+            return 0, [], []
+        return oldest_open, clear_of, progress
+
+    def _progress(self) -> list[GroupProgress]:
+        """Started is who has in every role."""
+        found: dict[str, GroupProgress] = {}
+        for slot in self.host.slots.values():
+            if not isinstance(slot.machine, ChangesConfigurations):
+                continue
+            for group, progress in slot.machine.progress().items():
+                known = found.setdefault(
+                    group, GroupProgress(group=group, configuration=progress.configuration, started=True)
+                )
+                known.started = known.started and progress.started
+                known.caught_up = known.caught_up or progress.caught_up
+                known.position = max(known.position, progress.position)
+                known.head = max(known.head, progress.head)
+        return [found[group] for group in sorted(found)]
 
     def _deleting(self) -> list[str]:
         groups = self.directory.groups.values()
@@ -359,6 +392,7 @@ class Node:
                 self.mesh.close(peer)  # Machines are told that nothing comes from it any more.
         for name in directory.domains:
             self._follow_domain(name)
+        self.disbelief.forget_what_is_over(directory.groups)
         self._ended, self._retired = directory.ended(), directory.retired
         for service in self.services:
             service.changed()
@@ -371,7 +405,7 @@ class Node:
 
     def _follow_domain(self, name: str) -> None:
         """Tell the machines of a domain what is new to them; start them if the domain is."""
-        view = self.directory.view(name)
+        view = self.disbelief.overlay(self.directory.view(name), self.directory.groups, self.incarnation)
         known = self._views.get(name)
         clock = self.clock.read()
         news: list[Event] = []

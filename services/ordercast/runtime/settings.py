@@ -171,6 +171,16 @@ class DetectionSettings(Section):
         return self
 
 
+class ReplacementSettings(Section):
+    after_s: Annotated[float, Field(ge=0, le=86_400 * 30, allow_inf_nan=False)] = Field(
+        default=0.0, description="a node that is over for so long is replaced in its groups; 0: never by itself"
+    )
+    cancel_after_s: Seconds = Field(
+        default=300.0, description="a change whose newcomer is over for so long is given up"
+    )
+    moves_at_once: Count = Field(default=2, description="groups that are moved away from nodes at a time")
+
+
 class LogSettings(Section):
     level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="the least that is logged"
@@ -265,6 +275,9 @@ class Settable(BaseSettings):
     limits: LimitSettings = Field(default=LimitSettings(), description="what a gateway takes in at most")
     detection: DetectionSettings = Field(
         default=DetectionSettings(), description="when membership takes a process for dead"
+    )
+    replacement: ReplacementSettings = Field(
+        default_factory=ReplacementSettings, description="how groups get new replicas by themselves"
     )
     heartbeat_s: Seconds = Field(
         default=0.5, description="how often membership hears from this process, in seconds"

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import lmdb
 
-from ordercast.runtime.storage import Storage, behind, is_of
+from ordercast.runtime.storage import Storage, behind, dropped_key, is_of
 from ordercast.runtime.storage_format import (
     HEADER,
     MARK,
@@ -90,6 +90,7 @@ def perform(storage: Storage, txn: Writing, batch: Batch) -> list[str]:
         prefix = log_prefix(operation.group)
         if isinstance(operation, DropLog):
             txn.delete(prefix[:-1], db=storage.log_begins)
+            txn.put(dropped_key(prefix), seal(dropped_key(prefix), ()), db=storage.meta)
             continue
         begin = operation.begin
         if operation.is_new:
@@ -110,6 +111,8 @@ def trim(storage: Storage, txn: Writing, group: str, count_max: int) -> int:
         while count < count_max and is_of(prefix, key := bytes(cursor.key())) and key < stop:
             cursor.delete()
             count += 1
+    if count < count_max:
+        txn.delete(dropped_key(prefix), db=storage.meta)
     return count
 
 

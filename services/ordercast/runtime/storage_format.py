@@ -131,6 +131,7 @@ def checked_key(key: bytes) -> bytes:
 
 def log_prefix(group: str) -> bytes:
     prefix = name_bytes(group) + b"\0"
+    # A position comes behind it, or as much before it: see storage.dropped_key.
     checked_key(prefix + bytes(U64.size))
     return prefix
 

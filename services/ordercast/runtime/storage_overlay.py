@@ -36,6 +36,8 @@ class OwnLog:
     end: Mark = NOTHING
     #: False: never written, or dropped.
     exists: bool = False
+    #: The last entry, if it is damaged: then the end has the least offset that it can have, and about the bytes.
+    unsound: CorruptRecord | None = None
     #: The ticket of the last change.
     changed: int = 0
     #: The end of the log, with tickets.
@@ -53,18 +55,18 @@ class OwnLogs:
         self._logs: dict[str, OwnLog] = {}
         #: Those with changes that are not known to be durable.
         self._unsettled: dict[str, OwnLog] = {}
-        #: By group and position, with tickets. Apart from the logs: they cannot be loaded if the end is damaged.
+        #: By group and position, with tickets.
         self._repairs: dict[str, dict[int, tuple[int, PutEntry]]] = {}
 
     # ------------------------------------------------------------------------------------------------- reading
 
     def bounds(self, group: str) -> LogBounds:
-        log = self._log(group)
+        log = self._sound_log(group)
         return Extent(log.begin, log.end).bounds()
 
     def read(self, group: str, position: int, count_max: int, bytes_max: int) -> list[StoredEntry]:
         """As Storage.read."""
-        log = self._log(group)
+        log = self._sound_log(group)
         found: list[StoredEntry] = []
         if position < log.begin.position:
             return found
@@ -101,12 +103,17 @@ class OwnLogs:
     # ------------------------------------------------------------------------------------------------- writing
 
     def write(self, ticket: int, group: str, position: int, entry: LogEntry | None) -> list[Operation]:
-        """Append, or begin anew without an entry; what the writer has to do for it, in order."""
-        log = self._log(group)
+        """Append, or begin anew without an entry; what the writer has to do for it, in order.
+
+        Behind a damaged entry it goes on: the machine knows where its log ends, and the entry is mended when it is
+        read.
+        """
         if entry is None:
+            log = self._log_to_replace(group)
             # Bytes go on counting. Where offsets go on is known with the first entry.
             begin = Mark(position, log.end.offset, log.end.bytes)
             return [self._begin_anew(log, ticket, group, begin)]
+        log = self._log(group)
         begin, end = log.begin, log.end
         is_first = begin.position == end.position
         if position != end.position or (not is_first and entry.first_offset < end.offset):
@@ -120,12 +127,13 @@ class OwnLogs:
         put = PutEntry(group, position, header, entry.SerializeToString())
         log.pending.append((ticket, put))
         log.end = put.end()
+        log.unsound = None
         self._change(log, ticket, group)
         return [*operations, put]
 
     def truncate(self, ticket: int, group: str, position: int) -> list[Operation]:
         """Nothing to do if the log does not reach there: it was replaced since the position was chosen."""
-        log = self._log(group)
+        log = self._sound_log(group)
         if not log.begin.position < position <= log.end.position:
             return []
         log.begin = self._mark(group, log, position)
@@ -144,12 +152,15 @@ class OwnLogs:
 
     def repair(self, ticket: int, group: str, position: int, data: bytes) -> list[Operation]:
         """Nothing to do if the entry is no longer one of this log, or is not yet on disk."""
-        log = self._logs.get(group)
-        there = self._storage.positions(group) if log is None else range(log.begin.position, log.pending_from)
+        log = self._log(group)
+        there = range(log.begin.position, log.pending_from)
         if position not in there:
             return []
-        put = PutEntry(group, position, self._mended_header(group, position, data, there), data)
+        put = PutEntry(group, position, self._mended_header(group, log, position, data, there), data)
         self._repairs.setdefault(group, {})[position] = (ticket, put)
+        if position == log.end.position - 1:
+            log.end = put.end()
+            log.unsound = None
         return [put]
 
     def release(self, committed: int) -> None:
@@ -173,12 +184,31 @@ class OwnLogs:
     def _log(self, group: str) -> OwnLog:
         log = self._logs.get(group)
         if log is None:
-            extent = self._storage.extent(group)
+            unsound = None
+            try:
+                extent = self._storage.extent(group)
+            except CorruptRecord as damaged:
+                unsound = damaged
+                extent = self._storage.estimated_extent(group)
             if extent is None:
                 # Not kept: anybody may ask for any group.
                 return OwnLog()
-            log = self._logs[group] = OwnLog(extent.begin, extent.end, exists=True)
+            log = self._logs[group] = OwnLog(extent.begin, extent.end, exists=True, unsound=unsound)
         return log
+
+    def _sound_log(self, group: str) -> OwnLog:
+        """For those who have to know where it ends."""
+        log = self._log(group)
+        if log.unsound is not None:
+            raise log.unsound.with_traceback(None)
+        return log
+
+    def _log_to_replace(self, group: str) -> OwnLog:
+        """Even if its beginning is damaged."""
+        try:
+            return self._log(group)
+        except CorruptRecord:
+            return OwnLog()
 
     def _change(self, log: OwnLog, ticket: int, group: str) -> None:
         log.changed = ticket
@@ -187,6 +217,7 @@ class OwnLogs:
     def _begin_anew(self, log: OwnLog, ticket: int, group: str, begin: Mark) -> BeginLog:
         log.begin = log.end = begin
         log.exists = True
+        log.unsound = None
         log.pending.clear()
         self._repairs.pop(group, None)
         self._change(log, ticket, group)
@@ -211,34 +242,31 @@ class OwnLogs:
             header = self._storage.header(group, position)
         return Mark(position, header.first_offset, header.bytes_before)
 
-    def _mended_header(self, group: str, position: int, data: bytes, there: range) -> EntryHeader:
+    def _mended_header(self, group: str, log: OwnLog, position: int, data: bytes, there: range) -> EntryHeader:
         """From the data and from the neighbours: what is behind the damaged entry's own header is lost."""
         try:
             entry = LogEntry.FromString(data)
         except DecodeError as error:
             raise BadEntryError(f"{group} at position {position}: not an entry: {error}") from error
         first, next_ = entry.first_offset, next_offset_of(entry)
-        before = self._mark_before(group, position, there)
-        after = self._header_after(group, position, there)
+        before = self._mark_before(group, log, position)
+        after = self._header_after(group, log, position, there)
         if first < before.offset or (after is not None and next_ > after.first_offset):
             raise BadEntryError(f"{group} at position {position}: offsets {first} to {next_} do not fit there")
         # Rather too young than too old: retention drops nothing early.
         return EntryHeader(first, next_, self._wall_ms() if after is None else after.wall_ms, before.bytes)
 
-    def _mark_before(self, group: str, position: int, there: range) -> Mark:
-        if position == there.start:
-            log = self._logs.get(group)
-            begin = self._storage.begin_of(group) if log is None else log.begin
-            assert begin is not None, "a log with positions has a beginning"
-            return begin
+    def _mark_before(self, group: str, log: OwnLog, position: int) -> Mark:
+        if position == log.begin.position:
+            return log.begin
         repaired = self._repairs.get(group, {}).get(position - 1)
-        return self._storage.end_of(group, position - 1) if repaired is None else repaired[1].end()
+        return self._storage.mark_before(group, position) if repaired is None else repaired[1].end()
 
-    def _header_after(self, group: str, position: int, there: range) -> EntryHeader | None:
-        if position + 1 not in there:
-            return None
-        try:
-            return self._storage.header(group, position + 1)
-        except CorruptRecord:
-            # Its turn comes when it is mended itself.
-            return None
+    def _header_after(self, group: str, log: OwnLog, position: int, there: range) -> EntryHeader | None:
+        if position + 1 in there:
+            try:
+                return self._storage.header(group, position + 1)
+            except CorruptRecord:
+                # Its turn comes when it is mended itself.
+                return None
+        return log.pending[0][1].header if log.pending else None

@@ -5,6 +5,9 @@ the loop, which never waits for it. Tickets are the numbers of batches. They bec
 
 A full disk or map is no error: the transaction is made again until there is room, and what is behind it waits.
 Any other failure is the end. After a failed sync nobody knows what is on the disk, least of all the page cache.
+
+After each commit its number is written beside the database, without a sync, so that a device that loses it is
+found out: see commit_mark.py.
 """
 
 import asyncio
@@ -110,6 +113,7 @@ class Writer:
         self._is_low = False
         self._said_full = False
         self._checked_at = -RESERVE_CHECK_S
+        self._is_quiet = False
 
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="storage-writer", daemon=True)
@@ -145,7 +149,7 @@ class Writer:
             batch.log += self._own.truncate(batch.ticket, group, position)
 
     def repair(self, group: str, position: int, data: bytes) -> int:
-        """Replace a damaged entry, unless it is gone meanwhile. The entry before it must be whole."""
+        """Replace a damaged entry, unless it is gone meanwhile."""
         with self._adding() as batch:
             batch.log += self._own.repair(batch.ticket, group, position, data)
             batch.is_awaited = True
@@ -221,9 +225,14 @@ class Writer:
                 batch = self._take()
                 if batch is None and self._stopping.is_set():
                     return
-                if (batch is not None or self._to_trim) and not self._commit(batch):
+                is_due = batch is not None or self._to_trim or self.storage.damages.is_unsaved
+                if is_due and not self._commit(batch):
                     return
                 self._check_reserve()
+                if self._is_quiet:
+                    # Nobody waits for the disk now.
+                    self._is_quiet = False
+                    self.storage.sync_mark()
         except BaseException as error:
             if not self._tell(self._failed, error):
                 self._on_fatal(error)
@@ -243,6 +252,7 @@ class Writer:
                     return None
                 self._is_busy = False
                 if not self._work.wait(RESERVE_CHECK_S if self._reserve_bytes else None):
+                    self._is_quiet = True
                     return None
 
     def _commit(self, batch: Batch | None) -> bool:
@@ -294,6 +304,9 @@ class Writer:
             if batch is None:
                 self.storage.touch(txn)
             left = self._trim(txn, [] if batch is None else perform(self.storage, txn, batch))
+            damage = self.storage.damages.unsaved
+            if damage is not self.storage.damages.saved:
+                self.storage.save_damage(txn, damage)
             if faults.fsync_fails:
                 faults.fsync_fails = False
                 raise OSError(errno.EIO, "the sync fails, as was asked for")
@@ -303,6 +316,8 @@ class Writer:
             if self._is_for_want_of_room(error):
                 return False
             raise
+        self.storage.mark_commit()
+        self.storage.damages.saved = damage
         self._to_trim = left
         return True
 

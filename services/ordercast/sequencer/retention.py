@@ -2,13 +2,18 @@
 
 An entry that is needed to say again how its envelope fared stays. So does, up to twice the limit, what another
 replica of the group has not delivered yet: it would otherwise need a snapshot to come back.
+
+Whoever reads meanwhile sees the log before or after a cut, never in between: where it begins and what is there are
+read in one transaction. A reader that finds that it is behind the beginning is told so (OUT_OF_RANGE).
 """
 
 import asyncio
+import contextlib
 
 import structlog
 
 from ordercast.runtime.node import Node
+from ordercast.runtime.status import Refused
 from ordercast.runtime.storage import CorruptRecord
 from ordercast.v1.membership_pb2 import Group
 
@@ -28,14 +33,21 @@ class Retention:
                 if self.node.name in group.replicas and (group.retention.bytes or group.retention.age_s):
                     try:
                         self.apply(group)
-                    except CorruptRecord as damaged:  # Whoever reads it mends it; until then nothing is dropped.
+                    except CorruptRecord as damaged:  # Until it is mended, nothing is dropped.
                         log.error("log not truncated", group=group.id, why=str(damaged))
+                        await self._mend(damaged)
+
+    async def _mend(self, damaged: CorruptRecord) -> None:
+        mend = self.node.logs.mend
+        if mend is not None and damaged.position is not None:
+            with contextlib.suppress(Refused):
+                await mend(damaged)
 
     def apply(self, group: Group) -> None:
         node = self.node
         slot = node.host.slots.get((group.domain, node.directory.domains[group.domain].protocol))
         replica = getattr(slot.machine, "replicas", {}).get(group.id) if slot is not None else None
-        if replica is None:
+        if replica is None or replica.copied is not None:
             return
         limit, age_s = group.retention.bytes, group.retention.age_s
         after_ms = node.clock.wall_ms() - age_s * 1000 if age_s else 0
@@ -43,7 +55,8 @@ class Retention:
         slowest = min((peer.position for peer in replica.peers.values()), default=wanted)
         at_least = node.storage.floor(group.id, 2 * limit, 0) if limit else 0
         floor = min(wanted, max(slowest, at_least), replica.retained_from())
-        begins = node.storage.bounds(group.id).begins
+        begin = node.storage.begin_of(group.id)
+        begins = begin.position if begin is not None else floor
         if floor > begins:
             node.writer.truncate(group.id, floor)
             node.writer.kick()

@@ -6,6 +6,7 @@ from typing import ClassVar
 import structlog
 
 from ordercast.core.machine import Machine
+from ordercast.runtime.directory import holders_of
 from ordercast.runtime.node import Node
 from ordercast.sequencer.protocols import ordering_machines
 from ordercast.sequencer.repair import LogRepair
@@ -26,31 +27,46 @@ class Sequencer:
         self.retention = Retention(node)
         self.repair = LogRepair(node)
         node.logs.serves = self._serves
+        node.logs.holds = self._holds
+        self._changed = asyncio.Event()
         node.logs.mend = self.repair.mend
         node.host.mend = lambda damaged: asyncio.ensure_future(self.repair.mend(damaged))
 
     def _serves(self, group: str) -> bool:
         found = self.node.directory.groups.get(group)
-        return found is not None and self.node.name in found.replicas
+        return found is not None and self.node.name in found.replicas and self.node.name not in found.lost
+
+    def _holds(self, group: str) -> bool:
+        found = self.node.directory.groups.get(group)
+        return found is not None and self.node.name in holders_of(found)
 
     def machines(self, domain: Domain) -> dict[str, Machine]:
         observe = self.node.settings.stages
         return ordering_machines(domain.protocol, self.node.name, domain.settings, observe=observe)
 
     def changed(self) -> None:
-        """Forget the logs of groups that are gone, and those who read them."""
-        for group in self.node.storage.groups():
-            if group not in self.node.directory.groups:
-                log.info("group is gone", group=group)
-                self.node.writer.drop_group(group)
-                self.node.writer.kick()
+        """Forget those who read logs that are not served here any more, and soon the logs."""
+        self._changed.set()
         self.node.logs.let_go()
+
+    async def _drop_logs(self) -> None:
+        """Of groups that are gone, or elsewhere; once the machines know, and write nothing more."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            await self.node.host.caught_up()
+            for group in self.node.storage.groups():
+                if not self._holds(group):
+                    log.info("no replica here any more", group=group)
+                    self.node.writer.drop_group(group)
+                    self.node.writer.kick()
 
     async def start(self) -> None:
         servicer = SequencerServer(self.node)
         service = DESCRIPTOR.services_by_name["SequencerService"]
         self.node.peer_server.add(service, add_SequencerServiceServicer_to_server, servicer)
         self.node.spawn(self.retention.run())
+        self.node.spawn(self._drop_logs())
 
     async def drain(self) -> None:
         pass

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 from ordercast.sim.run import Result, run_seed
 
@@ -46,28 +47,36 @@ class Campaign:
         return hashlib.blake2b(together.encode(), digest_size=16).hexdigest()
 
 
-def timed_run(seed: int) -> tuple[Result, float]:
+def timed_run(seed: int, *, reconfigure: bool = False) -> tuple[Result, float]:
     # A run is short and makes no cycles worth collecting before it ends.
     gc.disable()
     start = time.process_time()
-    result = run_seed(seed)
+    result = run_seed(seed, reconfigure=reconfigure)
     cpu_s = time.process_time() - start
     gc.enable()
     return result, cpu_s
 
 
-def run_many(seeds: range, jobs: int, progress: Callable[[Campaign], None] | None = None) -> Campaign:
+def run_many(
+    seeds: range,
+    jobs: int,
+    progress: Callable[[Campaign], None] | None = None,
+    *,
+    reconfigure: bool = False,
+) -> Campaign:
     campaign = Campaign()
-    for result, cpu_s in _results(seeds, jobs):
+    for result, cpu_s in _results(seeds, jobs, partial(timed_run, reconfigure=reconfigure)):
         campaign.add(result, cpu_s)
         if progress is not None:
             progress(campaign)
     return campaign
 
 
-def _results(seeds: range, jobs: int) -> Iterator[tuple[Result, float]]:
+def _results(
+    seeds: range, jobs: int, run: Callable[[int], tuple[Result, float]]
+) -> Iterator[tuple[Result, float]]:
     if jobs <= 1 or len(seeds) == 1:
-        yield from map(timed_run, seeds)
+        yield from map(run, seeds)
         return
     with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(timed_run, seeds, chunksize=4)
+        yield from pool.map(run, seeds, chunksize=4)

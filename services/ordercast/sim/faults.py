@@ -6,7 +6,7 @@ from random import Random
 from ordercast.core.quorums import majority
 from ordercast.sim.network import pair
 from ordercast.sim.world import World
-from ordercast.v1.membership_pb2 import DomainView
+from ordercast.v1.membership_pb2 import Configuration, DomainView, GroupView
 
 
 class Faults:
@@ -181,11 +181,17 @@ class Faults:
         if name in gateways and len(gateways) < 2:
             return False
         for group in self.view.groups:
-            for members in (group.replicas, group.acceptors):
-                left = sum(1 for member in members if member != name and member not in self.gone)
-                if left < majority(len(members)):
-                    return False
+            before = group.previous
+            gone = {name, *self.gone, *group.lost, *before.lost}
+            if any(len(c.replicas) and self._is_too_much(c, gone) for c in (group, before)):
+                return False
         return True
+
+    def _is_too_much(self, configuration: GroupView | Configuration, gone: set[str]) -> bool:
+        for members in (configuration.replicas, configuration.acceptors):
+            if sum(1 for member in members if member not in gone) < majority(len(members)):
+                return True
+        return False
 
     def lose(self, name: str) -> None:
         world = self.world

@@ -38,18 +38,21 @@ class Membership:
         #: Where delays come from; a director tells everyone himself.
         self.random: Random | None = None
         world.news_for = self._news_for
+        #: Groups that have changed their configuration.
+        self.changed: dict[str, None] = {}
         world.may_lack = lambda process, group: group in self.passing and group not in process.groups
+        world.may_differ = lambda: bool(self.changed)
 
     # ----------------------------------------------------------------------------------------- changes
 
     def create(self, group: GroupView) -> None:
         self.groups[group.group] = group
         self.passing[group.group] = None
-        self._change("group_created", group.group)
+        self.change("group_created", group.group)
 
     def close(self, name: str) -> None:
         self.closed[name] = self.passing[name] = None
-        self._change("group_closed", name)
+        self.change("group_closed", name)
 
     def remove_clear(self) -> None:
         """Remove what nobody mentioned at one moment, nor when all that was under way then is synced."""
@@ -84,9 +87,11 @@ class Membership:
     def _remove(self, name: str) -> None:
         del self.groups[name], self.closed[name]
         self.gone[name] = None
-        self._change("group_deleted", name)
+        self.change("group_deleted", name)
 
-    def _change(self, kind: str, name: str) -> None:
+    def change(self, kind: str, name: str) -> None:
+        if kind not in ("group_created", "group_closed", "group_deleted"):
+            self.changed[name] = None
         self.changes[kind] = self.changes.get(kind, 0) + 1
         view = DomainView(domain=self.view.domain, number=self.view.number + 1)
         view.groups.extend(self.groups[name] for name in sorted(self.groups))

@@ -30,7 +30,7 @@ from ordercast.core.machine import (
     ViewChanged,
     Watermark,
 )
-from ordercast.core.view import UnknownGroup
+from ordercast.core.view import LateView, UnknownGroup
 from ordercast.sim.disk import Disk, Log, Transaction
 from ordercast.v1.sequencer_pb2 import LogEntry
 
@@ -129,11 +129,18 @@ class Process:
         self.tell_all(GroupsClosed(*self.clock(), closed))
 
     def _note_groups(self, view: Any) -> None:
-        """The log of a group that is gone goes with the view: behind what is still on its way to it."""
+        """The log of a group that is gone, or elsewhere, goes with the view: behind what is still on its way to
+        it.
+        """
         if view is None:
             return
         self.groups = {group.group: None for group in view.groups}
-        for name in [name for name in self.written if name not in self.groups]:
+        mine = [
+            group.group
+            for group in view.groups
+            if self.name in (*group.replicas, *group.learners, *group.previous.replicas)
+        ]
+        for name in [name for name in self.written if name not in mine]:
             del self.written[name]
             self.disk.add("", (), [(name, 0, None)])
 
@@ -159,6 +166,15 @@ class Process:
         self._deferred.clear()
         self.world.network.crashed(self.name)
         self.world.note(self.name, "crashes")
+
+    def wipe(self, followed: int) -> None:
+        """Its disk is gone, and it is let in again only with what membership knows by now."""
+        self.crash()
+        self.disk = Disk()
+        self.disk.on_apply = lambda log: self.world.committed(self.name, log)
+        self.written = {}
+        self.followed = followed
+        self.world.note(self.name, "lost its disk")
 
     def clock(self) -> tuple[float, float]:
         now = self.world.now
@@ -272,6 +288,8 @@ class Process:
         message = event.message if isinstance(event, Receive) else event
         if isinstance(error, UnknownGroup):
             self.world.lacks(self, source, message, error.group)
+        elif isinstance(error, LateView):
+            self.world.differs(self, source, message, error)
         else:
             self.world.refuse(self.name, source, message, str(error))
 

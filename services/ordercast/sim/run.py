@@ -1,5 +1,6 @@
 """One run of SCALATOM: a scenario, its world, all checkers, a verdict."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -19,7 +20,8 @@ from ordercast.sim.client import Board, Client, Dial
 from ordercast.sim.faults import Faults
 from ordercast.sim.membership import Membership
 from ordercast.sim.process import Factory
-from ordercast.sim.scenario import Creation, Scenario, draw
+from ordercast.sim.reconfiguration import Reconfiguration, draw_members
+from ordercast.sim.scenario import Change, Creation, Deletion, Scenario, draw
 from ordercast.sim.world import World
 from ordercast.v1.membership_pb2 import GroupView
 
@@ -55,6 +57,7 @@ class Cluster:
         self.board = Board()
         self.logs = LogChecker(self.board, {g.group: tuple(g.replicas) for g in scenario.view.groups})
         self.traffic = TrafficChecker(scenario.view)
+        self.reconfiguration = Reconfiguration(world, self.membership, self._changes)
         world.on_deliver = self.logs.on_deliver
         world.on_commit = self.logs.on_commit
         world.on_watermark = self.logs.on_watermark
@@ -134,6 +137,10 @@ class Cluster:
         self.traffic.add(group)
         self.membership.create(group)
 
+    def _changes(self, group: GroupView) -> None:
+        self.logs.change(group.group, tuple(group.replicas), tuple(group.learners))
+        self.traffic.add(group)
+
     # ------------------------------------------------------------------------------------------- chores
 
     def advance(self, group: str, process: str, sn: int) -> None:
@@ -146,7 +153,7 @@ class Cluster:
             process = self.world.processes[name]
             if process.up:
                 for group, replica in self.machine(name, "scalatom").replicas.items():
-                    if group in process.disk.logs:
+                    if group in process.disk.logs and group in process.written:
                         floor = min(replica.retained_from(), process.disk.logs[group].ends) - keep
                         process.truncate(group, floor)
                         self.floors[group] = max(self.floors.get(group, 0), floor)
@@ -173,6 +180,9 @@ class Cluster:
         late = membership.who_is_late()
         if late:
             return f"{late} does not know the latest view"
+        changing = self.reconfiguration.unfinished()
+        if changing:
+            return changing
         there = {name: log for name, log in self.logs.groups.items() if name not in membership.gone}
         return ending.unfinished(self.world, there, self.clients)
 
@@ -202,8 +212,8 @@ class Cluster:
             raise Violation("refused", self.world.refusals[0])
 
 
-def run_seed(seed: int, *, tracing: bool = False) -> Result:
-    return run_scenario(draw(seed), seed, tracing=tracing)
+def run_seed(seed: int, *, reconfigure: bool = False, tracing: bool = False) -> Result:
+    return run_scenario(draw(seed, reconfigure=reconfigure), seed, tracing=tracing)
 
 
 def run_scenario(scenario: Scenario, seed: int, *, tracing: bool = False) -> Result:
@@ -216,6 +226,7 @@ def run_scenario(scenario: Scenario, seed: int, *, tracing: bool = False) -> Res
         cluster.start()
         _chores(cluster, Random(f"{seed}/chores"))
         _changes(cluster, Random(f"{seed}/views"))
+        _reconfigure(cluster, Random(f"{seed}/configurations"), faults.restart)
         world.run_until(scenario.healing_at)
         cluster.run_to_rest(scenario.healing_at + REST_S_MAX)
         _check_watermarks(cluster)
@@ -284,8 +295,32 @@ def _changes(cluster: Cluster, random: Random) -> None:
     for change in cluster.scenario.changes:
         if isinstance(change, Creation):
             world.at(change.at, cluster.create, change.group)
-        else:
+        elif isinstance(change, Deletion):
             world.at(change.at, close, change.name)
+
+
+def _reconfigure(cluster: Cluster, random: Random, restart: Callable[[str], None]) -> None:
+    """Replicas come and go, and disks are lost."""
+    world, reconfiguration, scenario = cluster.world, cluster.reconfiguration, cluster.scenario
+
+    def change() -> None:
+        group = cluster.membership.groups[random.choice(cluster.groups)]
+        reconfiguration.prepare(group.group, *draw_members(random, group, scenario.nodes))
+
+    def lose_disk() -> None:
+        name = random.choice(scenario.nodes)
+        reconfiguration.lose_disk(name)
+        world.after(random.uniform(0.02, 0.5), restart, name)
+
+    def look() -> None:
+        reconfiguration.look()
+        world.after(random.uniform(0.01, 0.2), look)
+
+    planned = [change for change in scenario.changes if isinstance(change, Change)]
+    for one in planned:
+        world.at(one.at, change if not one.loses_disk else lose_disk)
+    if planned:
+        world.after(random.uniform(0.01, 0.2), look)
 
 
 def _check_watermarks(cluster: Cluster) -> None:

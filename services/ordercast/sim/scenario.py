@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from ordercast.core.view import FIRST
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.scalatom.settings import Settings
 from ordercast.sim.client import ClientSettings, Groups, Plan
@@ -30,7 +31,7 @@ class Scenario:
     #: Keep this many log entries beyond what must be kept; None keeps all.
     retention: int | None = None
     #: Groups that come and go, by time.
-    changes: list["Creation | Deletion"] = field(default_factory=list)
+    changes: list["Creation | Deletion | Change"] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -45,12 +46,22 @@ class Deletion:
     name: str
 
 
-def draw(seed: int) -> Scenario:
+@dataclass(slots=True)
+class Change:
+    """Of some group's replicas, or the loss of somebody's disk: whose is drawn when it comes to it."""
+
+    at: float
+    loses_disk: bool
+
+
+def draw(seed: int, *, reconfigure: bool = False) -> Scenario:
     scenario = draw_fixed(seed)
     random = Random(f"{seed}/changes")
     if random.random() < 0.4:
         draw_changes(random, scenario)
     scenario.settings = replace(scenario.settings, stamps_wait_s=draw_stamps_wait(Random(f"{seed}/stamps")))
+    if reconfigure:
+        draw_reconfigurations(Random(f"{seed}/reconfigure"), scenario)
     return scenario
 
 
@@ -109,17 +120,17 @@ def draw_stamps_wait(random: Random) -> float:
 def draw_view(random: Random, nodes: list[str]) -> DomainView:
     view = DomainView(domain="sim", number=1)
     for index in range(random.choice([2, 3, 3, 4, 5])):
-        view.groups.append(draw_group(random, "abcde"[index], 1 + index, nodes))
+        view.groups.append(draw_group(random, "abcde"[index], nodes))
     return view
 
 
-def draw_group(random: Random, name: str, configuration: int, nodes: list[str]) -> GroupView:
+def draw_group(random: Random, name: str, nodes: list[str]) -> GroupView:
     size = min(random.choice([3, 3, 3, 3, 5, 1]), len(nodes))
     replicas = sorted(random.sample(nodes, size))
     acceptors = replicas
     if random.random() < 0.3:
         acceptors = sorted(random.sample(nodes, min(3, len(nodes))))
-    return GroupView(group=name, configuration=configuration, replicas=replicas, acceptors=acceptors)
+    return GroupView(group=name, configuration=FIRST, replicas=replicas, acceptors=acceptors)
 
 
 def draw_changes(random: Random, scenario: Scenario) -> None:
@@ -127,7 +138,7 @@ def draw_changes(random: Random, scenario: Scenario) -> None:
     until = scenario.healing_at
     names = [group.group for group in scenario.view.groups]
     for name in "xyz"[: random.choice([0, 1, 1, 2])]:
-        creation = Creation(random.uniform(0.05, until), draw_group(random, name, 1, scenario.nodes))
+        creation = Creation(random.uniform(0.05, until), draw_group(random, name, scenario.nodes))
         scenario.changes.append(creation)
         for client in scenario.clients.values():
             for _ in range(random.choice([0, 2, 5])):
@@ -142,6 +153,21 @@ def draw_changes(random: Random, scenario: Scenario) -> None:
         )
         scenario.changes.append(Deletion(random.uniform(created_at, until) + 0.1, name))
     scenario.changes.sort(key=lambda change: change.at)
+
+
+def draw_reconfigurations(random: Random, scenario: Scenario) -> None:
+    """Some at any time, some in quick succession."""
+    until = scenario.healing_at
+    times = [random.uniform(0.05, until) for _ in range(random.randint(1, 6))]
+    if random.random() < 0.3:
+        begin = random.uniform(0.05, until)
+        times += [begin + 0.05 * index for index in range(4)]
+    scenario.changes += [Change(at, random.random() < 0.15) for at in sorted(times)]
+    scenario.settings = replace(
+        scenario.settings,
+        hand_over=random.choice([1, 3, 64]),
+        copy_bytes_per_s=random.choice([20_000, 64 << 20]),
+    )
 
 
 def draw_client(random: Random, groups: list[str], gateways: list[str], until: float) -> ClientSettings:

@@ -29,16 +29,20 @@ class Stage:
         acceptors: tuple[str, ...] | None = ACCEPTORS,
         gateways: tuple[str, ...] = ("g1", "g2"),
         clients: int = 2,
+        spare: tuple[str, ...] = (),
         settings: Settings | None = None,
         tracing: bool = False,
     ) -> None:
-        """Without acceptors, each group's replicas are its acceptors too. c1 uses the first gateway, and so on."""
+        """Without acceptors, each group's replicas are its acceptors too. c1 uses the first gateway, and so on.
+
+        Spare nodes have nothing to begin with.
+        """
         view = DomainView(domain="sim", number=1)
         for name, replicas in sorted(groups.items()):
             view.groups.append(
                 GroupView(group=name, configuration=1, replicas=replicas, acceptors=acceptors or replicas)
             )
-        nodes = sorted({p for replicas in groups.values() for p in replicas} | {*(acceptors or ())})
+        nodes = sorted({p for replicas in groups.values() for p in replicas} | {*(acceptors or ()), *spare})
         publishers = {}
         for index in range(clients):
             first = index % len(gateways)
@@ -120,6 +124,22 @@ class Stage:
         self.run(0.01)
         self.cluster.membership.remove_clear()
 
+    def change(self, group: str, replicas: tuple[str, ...], acceptors: tuple[str, ...] | None = None) -> None:
+        """The next configuration begins. Nobody is told, and newcomers copy the log when they are."""
+        reconfiguration = self.cluster.reconfiguration
+        reconfiguration.next[group] = (replicas, acceptors or self.acceptors or replicas)
+        reconfiguration.begin(group)
+
+    def look(self) -> None:
+        """At who has started, once that is durable. Nobody is told what comes of it."""
+        self.cluster.reconfiguration.look()
+        self.run(0.01)
+        self.cluster.reconfiguration.look()
+
+    def lose_disk(self, process: str) -> None:
+        """It is down until it is restarted. Nobody is told."""
+        self.cluster.reconfiguration.lose_disk(process)
+
     def tell(self, *processes: str) -> None:
         """The latest view, and which groups are closed."""
         for name in processes:
@@ -146,9 +166,11 @@ class Stage:
         membership = self.cluster.membership
         latest = self.world.now + REST_S_MAX
         membership.tell_all()
-        while membership.closed and self.world.now < latest:
+        reconfiguration = self.cluster.reconfiguration
+        while (membership.closed or reconfiguration.unfinished()) and self.world.now < latest:
             self.run(0.25)
             membership.remove_clear()
+            reconfiguration.look()
             membership.tell_all()
         self.cluster.run_to_rest(latest)
         self.cluster.check_end()
@@ -160,6 +182,7 @@ def verdict(schedule: "Schedule", *, tracing: bool = False) -> tuple[Violation |
         schedule.groups,
         acceptors=schedule.acceptors,
         gateways=schedule.gateways,
+        spare=schedule.spare,
         settings=schedule.settings,
         tracing=tracing,
     )
@@ -181,6 +204,8 @@ class Schedule:
     groups: ClassVar[dict[str, tuple[str, ...]]]
     acceptors: tuple[str, ...] | None = ACCEPTORS
     gateways: tuple[str, ...] = ("g1", "g2")
+    #: Nodes for later.
+    spare: tuple[str, ...] = ()
     #: Consensus on every number, as in the paper, unless the story is about numbers that stamps imply.
     settings: Settings = Settings(stamps_wait_s=0.0)
 

@@ -12,6 +12,7 @@ from struct import Struct
 from typing import Any
 
 from ordercast.core.machine import Deliver, Effect, Ended, Observe, ResetLog, Watermark
+from ordercast.core.view import LateView
 from ordercast.sim.network import Network, NetworkSettings
 from ordercast.sim.process import Factory, Process
 from ordercast.sim.trace import describe
@@ -34,6 +35,8 @@ class World:
         self.news_for: Callable[[Process], tuple[int, Any, tuple[str, ...]]] = lambda process: (0, self.view, ())
         #: Whether the process may lack the group in its view: then it refuses what names it, and that is right.
         self.may_lack: Callable[[Process, str], bool] = lambda process, group: False
+        #: Whether processes may be in different configurations of a group.
+        self.may_differ: Callable[[], bool] = lambda: False
         #: Packets that left a process for another one.
         self.messages = 0
         self.refusals: list[str] = []
@@ -138,6 +141,15 @@ class World:
             return
         self.lags += 1
         self.note(process.name, f"does not know {group}: {type(message).__name__} from {source}")
+
+    def differs(self, process: Process, source: str, message: Any, error: LateView) -> None:
+        if not self.may_differ():
+            self.refuse(process.name, source, message, str(error))
+            return
+        self.lags += 1
+        self.note(
+            process.name, f"is elsewhere with {error.group}: {type(message).__name__} from {source}: {error}"
+        )
 
     def note(self, process: str, text: str, about: Any = None) -> None:
         if self.tracing:

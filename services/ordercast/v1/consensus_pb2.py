@@ -25,13 +25,15 @@ _sym_db = _symbol_database.Default()
 from ordercast.v1 import common_pb2 as ordercast_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cordercast/v1/consensus.proto\x12\x0cordercast.v1\x1a\x19ordercast/v1/common.proto\"&\n\x05Round\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\r\n\x05owner\x18\x02 \x01(\x04\"\x86\x01\n\x07Prepare\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\"\n\x05round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\x12)\n\x06groups\x18\x03 \x03(\x0b\x32\x19.ordercast.v1.Destination\x12\x0c\n\x04\x64one\x18\x04 \x01(\x04\x12\x0c\n\x04open\x18\x05 \x03(\x04\"~\n\x07Promise\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\"\n\x05round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\x12(\n\x0bvoted_round\x18\x03 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x13\n\x0bvoted_value\x18\x04 \x01(\x0c\"\x94\x01\n\x06\x41\x63\x63\x65pt\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\"\n\x05round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\r\n\x05value\x18\x03 \x01(\x0c\x12)\n\x06groups\x18\x04 \x03(\x0b\x32\x19.ordercast.v1.Destination\x12\x0c\n\x04\x64one\x18\x05 \x01(\x04\x12\x0c\n\x04open\x18\x06 \x03(\x04\"@\n\x08\x41\x63\x63\x65pted\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\"\n\x05round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\"C\n\x08Rejected\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12%\n\x08promised\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\"\x1a\n\x06\x43losed\x12\x10\n\x08instance\x18\x01 \x01(\x0c\"H\n\x05\x43lose\x12\x11\n\tinstances\x18\x01 \x03(\x0c\x12,\n\x08\x66inished\x18\x02 \x03(\x0b\x32\x1a.ordercast.v1.ClosedRecord\"?\n\x0c\x43losedRecord\x12\x0c\n\x04\x64one\x18\x01 \x01(\x04\x12\x0c\n\x04open\x18\x02 \x03(\x04\x12\x13\n\x0bincarnation\x18\x03 \x01(\x04\")\n\x06\x44\x65\x63ide\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\r\n\x05value\x18\x02 \x01(\x0c\"v\n\x0e\x41\x63\x63\x65ptorRecord\x12%\n\x08promised\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12(\n\x0bvoted_round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x13\n\x0bvoted_value\x18\x03 \x01(\x0c\"L\n\x07LogItem\x12#\n\x06origin\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x12\n\x05value\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x42\x08\n\x06_value\"`\n\x07LogVote\x12\x0c\n\x04slot\x18\x01 \x01(\x04\x12\"\n\x05round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\x12#\n\x04item\x18\x03 \x01(\x0b\x32\x15.ordercast.v1.LogItem\"A\n\nLogPrepare\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\"g\n\nLogPromise\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12$\n\x05votes\x18\x03 \x03(\x0b\x32\x15.ordercast.v1.LogVote\"u\n\tLogAccept\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12\r\n\x05\x66irst\x18\x03 \x01(\x04\x12$\n\x05items\x18\x04 \x03(\x0b\x32\x15.ordercast.v1.LogItem\"`\n\x0bLogAccepted\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12\r\n\x05\x66irst\x18\x03 \x01(\x04\x12\r\n\x05\x63ount\x18\x04 \x01(\r\"E\n\x0bLogRejected\x12%\n\x08promised\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\"A\n\nLogDecided\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\"C\n\x0cLogHeartbeat\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\">\n\x07LogEcho\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\"\x1b\n\x08LogFetch\x12\x0f\n\x07\x64\x65\x63ided\x18\x01 \x01(\x04\"O\n\x07LogTail\x12\r\n\x05\x66irst\x18\x01 \x01(\x04\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12$\n\x05items\x18\x03 \x03(\x0b\x32\x15.ordercast.v1.LogItem\"=\n\nLogInstall\x12\x0c\n\x04slot\x18\x01 \x01(\x04\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12\x10\n\x08snapshot\x18\x03 \x01(\x0c\"Y\n\x0eLogEntryRecord\x12\"\n\x05voted\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12#\n\x04item\x18\x02 \x01(\x0b\x32\x15.ordercast.v1.LogItem\"3\n\x11LogSnapshotRecord\x12\x0c\n\x04slot\x18\x01 \x01(\x04\x12\x10\n\x08snapshot\x18\x02 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cordercast/v1/consensus.proto\x12\x0cordercast.v1\x1a\x19ordercast/v1/common.proto\"&\n\x05Round\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\r\n\x05owner\x18\x02 \x01(\x04\"\x86\x01\n\x07Prepare\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\"\n\x05round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\x12)\n\x06groups\x18\x03 \x03(\x0b\x32\x19.ordercast.v1.Destination\x12\x0c\n\x04\x64one\x18\x04 \x01(\x04\x12\x0c\n\x04open\x18\x05 \x03(\x04\"~\n\x07Promise\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\"\n\x05round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\x12(\n\x0bvoted_round\x18\x03 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x13\n\x0bvoted_value\x18\x04 \x01(\x0c\"\x94\x01\n\x06\x41\x63\x63\x65pt\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\"\n\x05round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\r\n\x05value\x18\x03 \x01(\x0c\x12)\n\x06groups\x18\x04 \x03(\x0b\x32\x19.ordercast.v1.Destination\x12\x0c\n\x04\x64one\x18\x05 \x01(\x04\x12\x0c\n\x04open\x18\x06 \x03(\x04\"@\n\x08\x41\x63\x63\x65pted\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\"\n\x05round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\"C\n\x08Rejected\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12%\n\x08promised\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\"\x1a\n\x06\x43losed\x12\x10\n\x08instance\x18\x01 \x01(\x0c\"H\n\x05\x43lose\x12\x11\n\tinstances\x18\x01 \x03(\x0c\x12,\n\x08\x66inished\x18\x02 \x03(\x0b\x32\x1a.ordercast.v1.ClosedRecord\"?\n\x0c\x43losedRecord\x12\x0c\n\x04\x64one\x18\x01 \x01(\x04\x12\x0c\n\x04open\x18\x02 \x03(\x04\x12\x13\n\x0bincarnation\x18\x03 \x01(\x04\")\n\x06\x44\x65\x63ide\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\r\n\x05value\x18\x02 \x01(\x0c\"\x86\x01\n\x0e\x41\x63\x63\x65ptorRecord\x12%\n\x08promised\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12(\n\x0bvoted_round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x13\n\x0bvoted_value\x18\x03 \x01(\x0c\x12\x0e\n\x06groups\x18\x04 \x03(\t\"?\n\x08VotesAsk\x12\r\n\x05group\x18\x01 \x01(\t\x12\x15\n\rconfiguration\x18\x02 \x01(\x04\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\x0c\"L\n\x0cInstanceVote\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12*\n\x04vote\x18\x02 \x01(\x0b\x32\x1c.ordercast.v1.AcceptorRecord\"\xdf\x01\n\x05Votes\x12\r\n\x05group\x18\x01 \x01(\t\x12\x15\n\rconfiguration\x18\x02 \x01(\x04\x12\r\n\x05whole\x18\x03 \x01(\x08\x12)\n\x05votes\x18\x04 \x03(\x0b\x32\x1a.ordercast.v1.InstanceVote\x12*\n\x06\x63losed\x18\x05 \x03(\x0b\x32\x1a.ordercast.v1.ClosedRecord\x12\x0e\n\x06\x62uried\x18\x06 \x03(\x0c\x12\x0f\n\x07retired\x18\x07 \x01(\x04\x12\r\n\x05\x61\x66ter\x18\x08 \x01(\x0c\x12\x0c\n\x04more\x18\t \x01(\x08\x12\x0c\n\x04idle\x18\n \x01(\x08\"L\n\x07LogItem\x12#\n\x06origin\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x12\n\x05value\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x42\x08\n\x06_value\"`\n\x07LogVote\x12\x0c\n\x04slot\x18\x01 \x01(\x04\x12\"\n\x05round\x18\x02 \x01(\x0b\x32\x13.ordercast.v1.Round\x12#\n\x04item\x18\x03 \x01(\x0b\x32\x15.ordercast.v1.LogItem\"A\n\nLogPrepare\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\"\x8d\x01\n\nLogPromise\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12$\n\x05votes\x18\x03 \x03(\x0b\x32\x15.ordercast.v1.LogVote\x12$\n\x05lives\x18\x04 \x03(\x0b\x32\x15.ordercast.v1.LogLife\"u\n\tLogAccept\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12\r\n\x05\x66irst\x18\x03 \x01(\x04\x12$\n\x05items\x18\x04 \x03(\x0b\x32\x15.ordercast.v1.LogItem\"\x86\x01\n\x0bLogAccepted\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12\r\n\x05\x66irst\x18\x03 \x01(\x04\x12\r\n\x05\x63ount\x18\x04 \x01(\r\x12$\n\x05lives\x18\x05 \x03(\x0b\x32\x15.ordercast.v1.LogLife\"E\n\x0bLogRejected\x12%\n\x08promised\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\"A\n\nLogDecided\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\"C\n\x0cLogHeartbeat\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\">\n\x07LogEcho\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\"\x1b\n\x08LogFetch\x12\x0f\n\x07\x64\x65\x63ided\x18\x01 \x01(\x04\"O\n\x07LogTail\x12\r\n\x05\x66irst\x18\x01 \x01(\x04\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12$\n\x05items\x18\x03 \x03(\x0b\x32\x15.ordercast.v1.LogItem\"=\n\nLogInstall\x12\x0c\n\x04slot\x18\x01 \x01(\x04\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12\x10\n\x08snapshot\x18\x03 \x01(\x0c\"\'\n\x07LogLife\x12\x0e\n\x06member\x18\x01 \x01(\t\x12\x0c\n\x04life\x18\x02 \x01(\x04\",\n\x0bLogFoundAsk\x12\x0f\n\x07\x64\x65\x63ided\x18\x01 \x01(\x04\x12\x0c\n\x04\x64isk\x18\x02 \x01(\x0c\"=\n\rLogFoundGrant\x12\x0f\n\x07\x64\x65\x63ided\x18\x01 \x01(\x04\x12\r\n\x05\x61sked\x18\x02 \x01(\x0c\x12\x0c\n\x04\x64isk\x18\x03 \x01(\x0c\"9\n\tLogRejoin\x12\x0f\n\x07\x64\x65\x63ided\x18\x01 \x01(\x04\x12\x0c\n\x04life\x18\x02 \x01(\x04\x12\r\n\x05until\x18\x03 \x01(\x04\"\x8a\x01\n\x0bLogRejoined\x12\x0f\n\x07\x64\x65\x63ided\x18\x01 \x01(\x04\x12\x0c\n\x04life\x18\x02 \x01(\x04\x12%\n\x08promised\x18\x03 \x01(\x0b\x32\x13.ordercast.v1.Round\x12\x0f\n\x07unvoted\x18\x04 \x01(\x04\x12$\n\x05lives\x18\x05 \x03(\x0b\x32\x15.ordercast.v1.LogLife\"\\\n\x11LogStandingRecord\x12+\n\x08standing\x18\x01 \x01(\x0e\x32\x19.ordercast.v1.LogStanding\x12\x0c\n\x04life\x18\x02 \x01(\x04\x12\x0c\n\x04\x64isk\x18\x03 \x01(\x0c\"Y\n\x0eLogEntryRecord\x12\"\n\x05voted\x18\x01 \x01(\x0b\x32\x13.ordercast.v1.Round\x12#\n\x04item\x18\x02 \x01(\x0b\x32\x15.ordercast.v1.LogItem\"3\n\x11LogSnapshotRecord\x12\x0c\n\x04slot\x18\x01 \x01(\x04\x12\x10\n\x08snapshot\x18\x02 \x01(\x0c*\x91\x01\n\x0bLogStanding\x12\x1c\n\x18LOG_STANDING_UNSPECIFIED\x10\x00\x12\x16\n\x12LOG_STANDING_EMPTY\x10\x01\x12\x15\n\x11LOG_STANDING_MUTE\x10\x02\x12\x18\n\x14LOG_STANDING_FOUNDER\x10\x03\x12\x1b\n\x17LOG_STANDING_READMITTED\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ordercast.v1.consensus_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_LOGSTANDING']._serialized_start=3056
+  _globals['_LOGSTANDING']._serialized_end=3201
   _globals['_ROUND']._serialized_start=73
   _globals['_ROUND']._serialized_end=111
   _globals['_PREPARE']._serialized_start=114
@@ -52,36 +54,54 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CLOSEDRECORD']._serialized_end=829
   _globals['_DECIDE']._serialized_start=831
   _globals['_DECIDE']._serialized_end=872
-  _globals['_ACCEPTORRECORD']._serialized_start=874
-  _globals['_ACCEPTORRECORD']._serialized_end=992
-  _globals['_LOGITEM']._serialized_start=994
-  _globals['_LOGITEM']._serialized_end=1070
-  _globals['_LOGVOTE']._serialized_start=1072
-  _globals['_LOGVOTE']._serialized_end=1168
-  _globals['_LOGPREPARE']._serialized_start=1170
-  _globals['_LOGPREPARE']._serialized_end=1235
-  _globals['_LOGPROMISE']._serialized_start=1237
-  _globals['_LOGPROMISE']._serialized_end=1340
-  _globals['_LOGACCEPT']._serialized_start=1342
-  _globals['_LOGACCEPT']._serialized_end=1459
-  _globals['_LOGACCEPTED']._serialized_start=1461
-  _globals['_LOGACCEPTED']._serialized_end=1557
-  _globals['_LOGREJECTED']._serialized_start=1559
-  _globals['_LOGREJECTED']._serialized_end=1628
-  _globals['_LOGDECIDED']._serialized_start=1630
-  _globals['_LOGDECIDED']._serialized_end=1695
-  _globals['_LOGHEARTBEAT']._serialized_start=1697
-  _globals['_LOGHEARTBEAT']._serialized_end=1764
-  _globals['_LOGECHO']._serialized_start=1766
-  _globals['_LOGECHO']._serialized_end=1828
-  _globals['_LOGFETCH']._serialized_start=1830
-  _globals['_LOGFETCH']._serialized_end=1857
-  _globals['_LOGTAIL']._serialized_start=1859
-  _globals['_LOGTAIL']._serialized_end=1938
-  _globals['_LOGINSTALL']._serialized_start=1940
-  _globals['_LOGINSTALL']._serialized_end=2001
-  _globals['_LOGENTRYRECORD']._serialized_start=2003
-  _globals['_LOGENTRYRECORD']._serialized_end=2092
-  _globals['_LOGSNAPSHOTRECORD']._serialized_start=2094
-  _globals['_LOGSNAPSHOTRECORD']._serialized_end=2145
+  _globals['_ACCEPTORRECORD']._serialized_start=875
+  _globals['_ACCEPTORRECORD']._serialized_end=1009
+  _globals['_VOTESASK']._serialized_start=1011
+  _globals['_VOTESASK']._serialized_end=1074
+  _globals['_INSTANCEVOTE']._serialized_start=1076
+  _globals['_INSTANCEVOTE']._serialized_end=1152
+  _globals['_VOTES']._serialized_start=1155
+  _globals['_VOTES']._serialized_end=1378
+  _globals['_LOGITEM']._serialized_start=1380
+  _globals['_LOGITEM']._serialized_end=1456
+  _globals['_LOGVOTE']._serialized_start=1458
+  _globals['_LOGVOTE']._serialized_end=1554
+  _globals['_LOGPREPARE']._serialized_start=1556
+  _globals['_LOGPREPARE']._serialized_end=1621
+  _globals['_LOGPROMISE']._serialized_start=1624
+  _globals['_LOGPROMISE']._serialized_end=1765
+  _globals['_LOGACCEPT']._serialized_start=1767
+  _globals['_LOGACCEPT']._serialized_end=1884
+  _globals['_LOGACCEPTED']._serialized_start=1887
+  _globals['_LOGACCEPTED']._serialized_end=2021
+  _globals['_LOGREJECTED']._serialized_start=2023
+  _globals['_LOGREJECTED']._serialized_end=2092
+  _globals['_LOGDECIDED']._serialized_start=2094
+  _globals['_LOGDECIDED']._serialized_end=2159
+  _globals['_LOGHEARTBEAT']._serialized_start=2161
+  _globals['_LOGHEARTBEAT']._serialized_end=2228
+  _globals['_LOGECHO']._serialized_start=2230
+  _globals['_LOGECHO']._serialized_end=2292
+  _globals['_LOGFETCH']._serialized_start=2294
+  _globals['_LOGFETCH']._serialized_end=2321
+  _globals['_LOGTAIL']._serialized_start=2323
+  _globals['_LOGTAIL']._serialized_end=2402
+  _globals['_LOGINSTALL']._serialized_start=2404
+  _globals['_LOGINSTALL']._serialized_end=2465
+  _globals['_LOGLIFE']._serialized_start=2467
+  _globals['_LOGLIFE']._serialized_end=2506
+  _globals['_LOGFOUNDASK']._serialized_start=2508
+  _globals['_LOGFOUNDASK']._serialized_end=2552
+  _globals['_LOGFOUNDGRANT']._serialized_start=2554
+  _globals['_LOGFOUNDGRANT']._serialized_end=2615
+  _globals['_LOGREJOIN']._serialized_start=2617
+  _globals['_LOGREJOIN']._serialized_end=2674
+  _globals['_LOGREJOINED']._serialized_start=2677
+  _globals['_LOGREJOINED']._serialized_end=2815
+  _globals['_LOGSTANDINGRECORD']._serialized_start=2817
+  _globals['_LOGSTANDINGRECORD']._serialized_end=2909
+  _globals['_LOGENTRYRECORD']._serialized_start=2911
+  _globals['_LOGENTRYRECORD']._serialized_end=3000
+  _globals['_LOGSNAPSHOTRECORD']._serialized_start=3002
+  _globals['_LOGSNAPSHOTRECORD']._serialized_end=3053
 # @@protoc_insertion_point(module_scope)

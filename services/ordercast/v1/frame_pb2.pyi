@@ -20,7 +20,7 @@ CHANNEL_MEMBERSHIP: Channel
 CHANNEL_DOMAINS: Channel
 
 class Packet(_message.Message):
-    __slots__ = ("disseminate", "rec_ts", "gossip", "gossip_ask", "pull", "have", "have_ask", "fetch_log", "log_chunk", "snapshot", "envelope_decided", "envelope_delivered", "envelope_durable", "prepare", "promise", "accept", "accepted", "rejected", "closed", "close", "decide", "log_prepare", "log_promise", "log_accept", "log_accepted", "log_rejected", "log_decided", "log_heartbeat", "log_echo", "log_fetch", "log_tail", "log_install", "publish_request", "publish_reply")
+    __slots__ = ("disseminate", "rec_ts", "gossip", "gossip_ask", "pull", "have", "have_ask", "fetch_log", "log_chunk", "envelope_decided", "envelope_delivered", "envelope_durable", "snapshot_ask", "snapshot_part", "hand_over_ask", "hand_over", "prepare", "promise", "accept", "accepted", "rejected", "closed", "close", "decide", "votes_ask", "votes", "log_prepare", "log_promise", "log_accept", "log_accepted", "log_rejected", "log_decided", "log_heartbeat", "log_echo", "log_fetch", "log_tail", "log_install", "log_found_ask", "log_found_grant", "log_rejoin", "log_rejoined", "publish_request", "publish_reply")
     DISSEMINATE_FIELD_NUMBER: _ClassVar[int]
     REC_TS_FIELD_NUMBER: _ClassVar[int]
     GOSSIP_FIELD_NUMBER: _ClassVar[int]
@@ -30,10 +30,13 @@ class Packet(_message.Message):
     HAVE_ASK_FIELD_NUMBER: _ClassVar[int]
     FETCH_LOG_FIELD_NUMBER: _ClassVar[int]
     LOG_CHUNK_FIELD_NUMBER: _ClassVar[int]
-    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     ENVELOPE_DECIDED_FIELD_NUMBER: _ClassVar[int]
     ENVELOPE_DELIVERED_FIELD_NUMBER: _ClassVar[int]
     ENVELOPE_DURABLE_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_ASK_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_PART_FIELD_NUMBER: _ClassVar[int]
+    HAND_OVER_ASK_FIELD_NUMBER: _ClassVar[int]
+    HAND_OVER_FIELD_NUMBER: _ClassVar[int]
     PREPARE_FIELD_NUMBER: _ClassVar[int]
     PROMISE_FIELD_NUMBER: _ClassVar[int]
     ACCEPT_FIELD_NUMBER: _ClassVar[int]
@@ -42,6 +45,8 @@ class Packet(_message.Message):
     CLOSED_FIELD_NUMBER: _ClassVar[int]
     CLOSE_FIELD_NUMBER: _ClassVar[int]
     DECIDE_FIELD_NUMBER: _ClassVar[int]
+    VOTES_ASK_FIELD_NUMBER: _ClassVar[int]
+    VOTES_FIELD_NUMBER: _ClassVar[int]
     LOG_PREPARE_FIELD_NUMBER: _ClassVar[int]
     LOG_PROMISE_FIELD_NUMBER: _ClassVar[int]
     LOG_ACCEPT_FIELD_NUMBER: _ClassVar[int]
@@ -53,6 +58,10 @@ class Packet(_message.Message):
     LOG_FETCH_FIELD_NUMBER: _ClassVar[int]
     LOG_TAIL_FIELD_NUMBER: _ClassVar[int]
     LOG_INSTALL_FIELD_NUMBER: _ClassVar[int]
+    LOG_FOUND_ASK_FIELD_NUMBER: _ClassVar[int]
+    LOG_FOUND_GRANT_FIELD_NUMBER: _ClassVar[int]
+    LOG_REJOIN_FIELD_NUMBER: _ClassVar[int]
+    LOG_REJOINED_FIELD_NUMBER: _ClassVar[int]
     PUBLISH_REQUEST_FIELD_NUMBER: _ClassVar[int]
     PUBLISH_REPLY_FIELD_NUMBER: _ClassVar[int]
     disseminate: _sequencer_pb2.Disseminate
@@ -64,10 +73,13 @@ class Packet(_message.Message):
     have_ask: _sequencer_pb2.HaveAsk
     fetch_log: _sequencer_pb2.FetchLog
     log_chunk: _sequencer_pb2.LogChunk
-    snapshot: _sequencer_pb2.Snapshot
     envelope_decided: _sequencer_pb2.EnvelopeDecided
     envelope_delivered: _sequencer_pb2.EnvelopeDelivered
     envelope_durable: _sequencer_pb2.EnvelopeDurable
+    snapshot_ask: _sequencer_pb2.SnapshotAsk
+    snapshot_part: _sequencer_pb2.SnapshotPart
+    hand_over_ask: _sequencer_pb2.HandOverAsk
+    hand_over: _sequencer_pb2.HandOver
     prepare: _consensus_pb2.Prepare
     promise: _consensus_pb2.Promise
     accept: _consensus_pb2.Accept
@@ -76,6 +88,8 @@ class Packet(_message.Message):
     closed: _consensus_pb2.Closed
     close: _consensus_pb2.Close
     decide: _consensus_pb2.Decide
+    votes_ask: _consensus_pb2.VotesAsk
+    votes: _consensus_pb2.Votes
     log_prepare: _consensus_pb2.LogPrepare
     log_promise: _consensus_pb2.LogPromise
     log_accept: _consensus_pb2.LogAccept
@@ -87,9 +101,13 @@ class Packet(_message.Message):
     log_fetch: _consensus_pb2.LogFetch
     log_tail: _consensus_pb2.LogTail
     log_install: _consensus_pb2.LogInstall
+    log_found_ask: _consensus_pb2.LogFoundAsk
+    log_found_grant: _consensus_pb2.LogFoundGrant
+    log_rejoin: _consensus_pb2.LogRejoin
+    log_rejoined: _consensus_pb2.LogRejoined
     publish_request: _gateway_pb2.PublishRequest
     publish_reply: _gateway_pb2.PublishReply
-    def __init__(self, disseminate: _Optional[_Union[_sequencer_pb2.Disseminate, _Mapping]] = ..., rec_ts: _Optional[_Union[_sequencer_pb2.RecTs, _Mapping]] = ..., gossip: _Optional[_Union[_sequencer_pb2.Gossip, _Mapping]] = ..., gossip_ask: _Optional[_Union[_sequencer_pb2.GossipAsk, _Mapping]] = ..., pull: _Optional[_Union[_sequencer_pb2.Pull, _Mapping]] = ..., have: _Optional[_Union[_sequencer_pb2.Have, _Mapping]] = ..., have_ask: _Optional[_Union[_sequencer_pb2.HaveAsk, _Mapping]] = ..., fetch_log: _Optional[_Union[_sequencer_pb2.FetchLog, _Mapping]] = ..., log_chunk: _Optional[_Union[_sequencer_pb2.LogChunk, _Mapping]] = ..., snapshot: _Optional[_Union[_sequencer_pb2.Snapshot, _Mapping]] = ..., envelope_decided: _Optional[_Union[_sequencer_pb2.EnvelopeDecided, _Mapping]] = ..., envelope_delivered: _Optional[_Union[_sequencer_pb2.EnvelopeDelivered, _Mapping]] = ..., envelope_durable: _Optional[_Union[_sequencer_pb2.EnvelopeDurable, _Mapping]] = ..., prepare: _Optional[_Union[_consensus_pb2.Prepare, _Mapping]] = ..., promise: _Optional[_Union[_consensus_pb2.Promise, _Mapping]] = ..., accept: _Optional[_Union[_consensus_pb2.Accept, _Mapping]] = ..., accepted: _Optional[_Union[_consensus_pb2.Accepted, _Mapping]] = ..., rejected: _Optional[_Union[_consensus_pb2.Rejected, _Mapping]] = ..., closed: _Optional[_Union[_consensus_pb2.Closed, _Mapping]] = ..., close: _Optional[_Union[_consensus_pb2.Close, _Mapping]] = ..., decide: _Optional[_Union[_consensus_pb2.Decide, _Mapping]] = ..., log_prepare: _Optional[_Union[_consensus_pb2.LogPrepare, _Mapping]] = ..., log_promise: _Optional[_Union[_consensus_pb2.LogPromise, _Mapping]] = ..., log_accept: _Optional[_Union[_consensus_pb2.LogAccept, _Mapping]] = ..., log_accepted: _Optional[_Union[_consensus_pb2.LogAccepted, _Mapping]] = ..., log_rejected: _Optional[_Union[_consensus_pb2.LogRejected, _Mapping]] = ..., log_decided: _Optional[_Union[_consensus_pb2.LogDecided, _Mapping]] = ..., log_heartbeat: _Optional[_Union[_consensus_pb2.LogHeartbeat, _Mapping]] = ..., log_echo: _Optional[_Union[_consensus_pb2.LogEcho, _Mapping]] = ..., log_fetch: _Optional[_Union[_consensus_pb2.LogFetch, _Mapping]] = ..., log_tail: _Optional[_Union[_consensus_pb2.LogTail, _Mapping]] = ..., log_install: _Optional[_Union[_consensus_pb2.LogInstall, _Mapping]] = ..., publish_request: _Optional[_Union[_gateway_pb2.PublishRequest, _Mapping]] = ..., publish_reply: _Optional[_Union[_gateway_pb2.PublishReply, _Mapping]] = ...) -> None: ...
+    def __init__(self, disseminate: _Optional[_Union[_sequencer_pb2.Disseminate, _Mapping]] = ..., rec_ts: _Optional[_Union[_sequencer_pb2.RecTs, _Mapping]] = ..., gossip: _Optional[_Union[_sequencer_pb2.Gossip, _Mapping]] = ..., gossip_ask: _Optional[_Union[_sequencer_pb2.GossipAsk, _Mapping]] = ..., pull: _Optional[_Union[_sequencer_pb2.Pull, _Mapping]] = ..., have: _Optional[_Union[_sequencer_pb2.Have, _Mapping]] = ..., have_ask: _Optional[_Union[_sequencer_pb2.HaveAsk, _Mapping]] = ..., fetch_log: _Optional[_Union[_sequencer_pb2.FetchLog, _Mapping]] = ..., log_chunk: _Optional[_Union[_sequencer_pb2.LogChunk, _Mapping]] = ..., envelope_decided: _Optional[_Union[_sequencer_pb2.EnvelopeDecided, _Mapping]] = ..., envelope_delivered: _Optional[_Union[_sequencer_pb2.EnvelopeDelivered, _Mapping]] = ..., envelope_durable: _Optional[_Union[_sequencer_pb2.EnvelopeDurable, _Mapping]] = ..., snapshot_ask: _Optional[_Union[_sequencer_pb2.SnapshotAsk, _Mapping]] = ..., snapshot_part: _Optional[_Union[_sequencer_pb2.SnapshotPart, _Mapping]] = ..., hand_over_ask: _Optional[_Union[_sequencer_pb2.HandOverAsk, _Mapping]] = ..., hand_over: _Optional[_Union[_sequencer_pb2.HandOver, _Mapping]] = ..., prepare: _Optional[_Union[_consensus_pb2.Prepare, _Mapping]] = ..., promise: _Optional[_Union[_consensus_pb2.Promise, _Mapping]] = ..., accept: _Optional[_Union[_consensus_pb2.Accept, _Mapping]] = ..., accepted: _Optional[_Union[_consensus_pb2.Accepted, _Mapping]] = ..., rejected: _Optional[_Union[_consensus_pb2.Rejected, _Mapping]] = ..., closed: _Optional[_Union[_consensus_pb2.Closed, _Mapping]] = ..., close: _Optional[_Union[_consensus_pb2.Close, _Mapping]] = ..., decide: _Optional[_Union[_consensus_pb2.Decide, _Mapping]] = ..., votes_ask: _Optional[_Union[_consensus_pb2.VotesAsk, _Mapping]] = ..., votes: _Optional[_Union[_consensus_pb2.Votes, _Mapping]] = ..., log_prepare: _Optional[_Union[_consensus_pb2.LogPrepare, _Mapping]] = ..., log_promise: _Optional[_Union[_consensus_pb2.LogPromise, _Mapping]] = ..., log_accept: _Optional[_Union[_consensus_pb2.LogAccept, _Mapping]] = ..., log_accepted: _Optional[_Union[_consensus_pb2.LogAccepted, _Mapping]] = ..., log_rejected: _Optional[_Union[_consensus_pb2.LogRejected, _Mapping]] = ..., log_decided: _Optional[_Union[_consensus_pb2.LogDecided, _Mapping]] = ..., log_heartbeat: _Optional[_Union[_consensus_pb2.LogHeartbeat, _Mapping]] = ..., log_echo: _Optional[_Union[_consensus_pb2.LogEcho, _Mapping]] = ..., log_fetch: _Optional[_Union[_consensus_pb2.LogFetch, _Mapping]] = ..., log_tail: _Optional[_Union[_consensus_pb2.LogTail, _Mapping]] = ..., log_install: _Optional[_Union[_consensus_pb2.LogInstall, _Mapping]] = ..., log_found_ask: _Optional[_Union[_consensus_pb2.LogFoundAsk, _Mapping]] = ..., log_found_grant: _Optional[_Union[_consensus_pb2.LogFoundGrant, _Mapping]] = ..., log_rejoin: _Optional[_Union[_consensus_pb2.LogRejoin, _Mapping]] = ..., log_rejoined: _Optional[_Union[_consensus_pb2.LogRejoined, _Mapping]] = ..., publish_request: _Optional[_Union[_gateway_pb2.PublishRequest, _Mapping]] = ..., publish_reply: _Optional[_Union[_gateway_pb2.PublishReply, _Mapping]] = ...) -> None: ...
 
 class Section(_message.Message):
     __slots__ = ("domain", "packets")
@@ -100,7 +118,7 @@ class Section(_message.Message):
     def __init__(self, domain: _Optional[str] = ..., packets: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("version", "channel", "process", "incarnation", "node_id", "cluster_id", "to")
+    __slots__ = ("version", "channel", "process", "incarnation", "node_id", "cluster_id", "to", "mute", "life")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
     PROCESS_FIELD_NUMBER: _ClassVar[int]
@@ -108,6 +126,8 @@ class Hello(_message.Message):
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     TO_FIELD_NUMBER: _ClassVar[int]
+    MUTE_FIELD_NUMBER: _ClassVar[int]
+    LIFE_FIELD_NUMBER: _ClassVar[int]
     version: int
     channel: Channel
     process: str
@@ -115,7 +135,9 @@ class Hello(_message.Message):
     node_id: bytes
     cluster_id: bytes
     to: str
-    def __init__(self, version: _Optional[int] = ..., channel: _Optional[_Union[Channel, str]] = ..., process: _Optional[str] = ..., incarnation: _Optional[int] = ..., node_id: _Optional[bytes] = ..., cluster_id: _Optional[bytes] = ..., to: _Optional[str] = ...) -> None: ...
+    mute: bool
+    life: int
+    def __init__(self, version: _Optional[int] = ..., channel: _Optional[_Union[Channel, str]] = ..., process: _Optional[str] = ..., incarnation: _Optional[int] = ..., node_id: _Optional[bytes] = ..., cluster_id: _Optional[bytes] = ..., to: _Optional[str] = ..., mute: _Optional[bool] = ..., life: _Optional[int] = ...) -> None: ...
 
 class Frame(_message.Message):
     __slots__ = ("sections",)

@@ -255,12 +255,14 @@ class ReplicaStatus(_message.Message):
     def __init__(self, node: _Optional[str] = ..., error: _Optional[str] = ..., log: _Optional[_Union[_sequencer_pb2.DescribeReplicaResponse, _Mapping]] = ...) -> None: ...
 
 class DescribeGroupResponse(_message.Message):
-    __slots__ = ("group", "replicas")
+    __slots__ = ("group", "replicas", "learners")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    LEARNERS_FIELD_NUMBER: _ClassVar[int]
     group: _membership_pb2.Group
     replicas: _containers.RepeatedCompositeFieldContainer[ReplicaStatus]
-    def __init__(self, group: _Optional[_Union[_membership_pb2.Group, _Mapping]] = ..., replicas: _Optional[_Iterable[_Union[ReplicaStatus, _Mapping]]] = ...) -> None: ...
+    learners: _containers.RepeatedCompositeFieldContainer[ReplicaStatus]
+    def __init__(self, group: _Optional[_Union[_membership_pb2.Group, _Mapping]] = ..., replicas: _Optional[_Iterable[_Union[ReplicaStatus, _Mapping]]] = ..., learners: _Optional[_Iterable[_Union[ReplicaStatus, _Mapping]]] = ...) -> None: ...
 
 class DeleteGroupRequest(_message.Message):
     __slots__ = ("name",)
@@ -321,17 +323,117 @@ class DescribeClusterRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class DescribeClusterResponse(_message.Message):
-    __slots__ = ("cluster_id", "revision", "nodes", "domains", "groups", "gateway")
+    __slots__ = ("cluster_id", "revision", "nodes", "domains", "groups", "gateway", "level")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
     DOMAINS_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     GATEWAY_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
     cluster_id: bytes
     revision: int
     nodes: _containers.RepeatedCompositeFieldContainer[_membership_pb2.Node]
     domains: _containers.RepeatedCompositeFieldContainer[_membership_pb2.Domain]
     groups: _containers.RepeatedCompositeFieldContainer[_membership_pb2.Group]
     gateway: str
-    def __init__(self, cluster_id: _Optional[bytes] = ..., revision: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[_membership_pb2.Node, _Mapping]]] = ..., domains: _Optional[_Iterable[_Union[_membership_pb2.Domain, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[_membership_pb2.Group, _Mapping]]] = ..., gateway: _Optional[str] = ...) -> None: ...
+    level: int
+    def __init__(self, cluster_id: _Optional[bytes] = ..., revision: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[_membership_pb2.Node, _Mapping]]] = ..., domains: _Optional[_Iterable[_Union[_membership_pb2.Domain, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[_membership_pb2.Group, _Mapping]]] = ..., gateway: _Optional[str] = ..., level: _Optional[int] = ...) -> None: ...
+
+class ChangeReplicasRequest(_message.Message):
+    __slots__ = ("group", "change", "node", "to", "request_id")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    CHANGE_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    change: _membership_pb2.ReplicaChange
+    node: str
+    to: str
+    request_id: bytes
+    def __init__(self, group: _Optional[str] = ..., change: _Optional[_Union[_membership_pb2.ReplicaChange, str]] = ..., node: _Optional[str] = ..., to: _Optional[str] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class ChangeReplicasResponse(_message.Message):
+    __slots__ = ("group",)
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    group: _membership_pb2.Group
+    def __init__(self, group: _Optional[_Union[_membership_pb2.Group, _Mapping]] = ...) -> None: ...
+
+class CancelChangeRequest(_message.Message):
+    __slots__ = ("group", "request_id")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    request_id: bytes
+    def __init__(self, group: _Optional[str] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class CancelChangeResponse(_message.Message):
+    __slots__ = ("group",)
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    group: _membership_pb2.Group
+    def __init__(self, group: _Optional[_Union[_membership_pb2.Group, _Mapping]] = ...) -> None: ...
+
+class DrainNodeRequest(_message.Message):
+    __slots__ = ("node", "draining")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    DRAINING_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    draining: bool
+    def __init__(self, node: _Optional[str] = ..., draining: _Optional[bool] = ...) -> None: ...
+
+class DrainNodeResponse(_message.Message):
+    __slots__ = ("node",)
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    node: _membership_pb2.Node
+    def __init__(self, node: _Optional[_Union[_membership_pb2.Node, _Mapping]] = ...) -> None: ...
+
+class RemoveNodeRequest(_message.Message):
+    __slots__ = ("node", "request_id")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    request_id: bytes
+    def __init__(self, node: _Optional[str] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class RemoveNodeResponse(_message.Message):
+    __slots__ = ("node",)
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    node: _membership_pb2.Node
+    def __init__(self, node: _Optional[_Union[_membership_pb2.Node, _Mapping]] = ...) -> None: ...
+
+class GiveUpDiskRequest(_message.Message):
+    __slots__ = ("node", "request_id")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    request_id: bytes
+    def __init__(self, node: _Optional[str] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class GiveUpDiskResponse(_message.Message):
+    __slots__ = ("node",)
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    node: _membership_pb2.Node
+    def __init__(self, node: _Optional[_Union[_membership_pb2.Node, _Mapping]] = ...) -> None: ...
+
+class PlanRebalanceRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ReplicaMove(_message.Message):
+    __slots__ = ("group", "node", "to", "why")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    node: str
+    to: str
+    why: str
+    def __init__(self, group: _Optional[str] = ..., node: _Optional[str] = ..., to: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
+
+class PlanRebalanceResponse(_message.Message):
+    __slots__ = ("moves",)
+    MOVES_FIELD_NUMBER: _ClassVar[int]
+    moves: _containers.RepeatedCompositeFieldContainer[ReplicaMove]
+    def __init__(self, moves: _Optional[_Iterable[_Union[ReplicaMove, _Mapping]]] = ...) -> None: ...

@@ -100,6 +100,36 @@ class GatewayServiceStub:
                 request_serializer=ordercast_dot_v1_dot_gateway__pb2.DescribeClusterRequest.SerializeToString,
                 response_deserializer=ordercast_dot_v1_dot_gateway__pb2.DescribeClusterResponse.FromString,
                 _registered_method=True)
+        self.ChangeReplicas = channel.unary_unary(
+                '/ordercast.v1.GatewayService/ChangeReplicas',
+                request_serializer=ordercast_dot_v1_dot_gateway__pb2.ChangeReplicasRequest.SerializeToString,
+                response_deserializer=ordercast_dot_v1_dot_gateway__pb2.ChangeReplicasResponse.FromString,
+                _registered_method=True)
+        self.CancelChange = channel.unary_unary(
+                '/ordercast.v1.GatewayService/CancelChange',
+                request_serializer=ordercast_dot_v1_dot_gateway__pb2.CancelChangeRequest.SerializeToString,
+                response_deserializer=ordercast_dot_v1_dot_gateway__pb2.CancelChangeResponse.FromString,
+                _registered_method=True)
+        self.DrainNode = channel.unary_unary(
+                '/ordercast.v1.GatewayService/DrainNode',
+                request_serializer=ordercast_dot_v1_dot_gateway__pb2.DrainNodeRequest.SerializeToString,
+                response_deserializer=ordercast_dot_v1_dot_gateway__pb2.DrainNodeResponse.FromString,
+                _registered_method=True)
+        self.RemoveNode = channel.unary_unary(
+                '/ordercast.v1.GatewayService/RemoveNode',
+                request_serializer=ordercast_dot_v1_dot_gateway__pb2.RemoveNodeRequest.SerializeToString,
+                response_deserializer=ordercast_dot_v1_dot_gateway__pb2.RemoveNodeResponse.FromString,
+                _registered_method=True)
+        self.GiveUpDisk = channel.unary_unary(
+                '/ordercast.v1.GatewayService/GiveUpDisk',
+                request_serializer=ordercast_dot_v1_dot_gateway__pb2.GiveUpDiskRequest.SerializeToString,
+                response_deserializer=ordercast_dot_v1_dot_gateway__pb2.GiveUpDiskResponse.FromString,
+                _registered_method=True)
+        self.PlanRebalance = channel.unary_unary(
+                '/ordercast.v1.GatewayService/PlanRebalance',
+                request_serializer=ordercast_dot_v1_dot_gateway__pb2.PlanRebalanceRequest.SerializeToString,
+                response_deserializer=ordercast_dot_v1_dot_gateway__pb2.PlanRebalanceResponse.FromString,
+                _registered_method=True)
 
 
 class GatewayServiceServicer:
@@ -184,6 +214,42 @@ class GatewayServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ChangeReplicas(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CancelChange(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DrainNode(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveNode(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GiveUpDisk(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PlanRebalance(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_GatewayServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -251,6 +317,36 @@ def add_GatewayServiceServicer_to_server(servicer, server):
                     servicer.DescribeCluster,
                     request_deserializer=ordercast_dot_v1_dot_gateway__pb2.DescribeClusterRequest.FromString,
                     response_serializer=ordercast_dot_v1_dot_gateway__pb2.DescribeClusterResponse.SerializeToString,
+            ),
+            'ChangeReplicas': grpc.unary_unary_rpc_method_handler(
+                    servicer.ChangeReplicas,
+                    request_deserializer=ordercast_dot_v1_dot_gateway__pb2.ChangeReplicasRequest.FromString,
+                    response_serializer=ordercast_dot_v1_dot_gateway__pb2.ChangeReplicasResponse.SerializeToString,
+            ),
+            'CancelChange': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelChange,
+                    request_deserializer=ordercast_dot_v1_dot_gateway__pb2.CancelChangeRequest.FromString,
+                    response_serializer=ordercast_dot_v1_dot_gateway__pb2.CancelChangeResponse.SerializeToString,
+            ),
+            'DrainNode': grpc.unary_unary_rpc_method_handler(
+                    servicer.DrainNode,
+                    request_deserializer=ordercast_dot_v1_dot_gateway__pb2.DrainNodeRequest.FromString,
+                    response_serializer=ordercast_dot_v1_dot_gateway__pb2.DrainNodeResponse.SerializeToString,
+            ),
+            'RemoveNode': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveNode,
+                    request_deserializer=ordercast_dot_v1_dot_gateway__pb2.RemoveNodeRequest.FromString,
+                    response_serializer=ordercast_dot_v1_dot_gateway__pb2.RemoveNodeResponse.SerializeToString,
+            ),
+            'GiveUpDisk': grpc.unary_unary_rpc_method_handler(
+                    servicer.GiveUpDisk,
+                    request_deserializer=ordercast_dot_v1_dot_gateway__pb2.GiveUpDiskRequest.FromString,
+                    response_serializer=ordercast_dot_v1_dot_gateway__pb2.GiveUpDiskResponse.SerializeToString,
+            ),
+            'PlanRebalance': grpc.unary_unary_rpc_method_handler(
+                    servicer.PlanRebalance,
+                    request_deserializer=ordercast_dot_v1_dot_gateway__pb2.PlanRebalanceRequest.FromString,
+                    response_serializer=ordercast_dot_v1_dot_gateway__pb2.PlanRebalanceResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -605,6 +701,168 @@ class GatewayService:
             '/ordercast.v1.GatewayService/DescribeCluster',
             ordercast_dot_v1_dot_gateway__pb2.DescribeClusterRequest.SerializeToString,
             ordercast_dot_v1_dot_gateway__pb2.DescribeClusterResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ChangeReplicas(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ordercast.v1.GatewayService/ChangeReplicas',
+            ordercast_dot_v1_dot_gateway__pb2.ChangeReplicasRequest.SerializeToString,
+            ordercast_dot_v1_dot_gateway__pb2.ChangeReplicasResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CancelChange(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ordercast.v1.GatewayService/CancelChange',
+            ordercast_dot_v1_dot_gateway__pb2.CancelChangeRequest.SerializeToString,
+            ordercast_dot_v1_dot_gateway__pb2.CancelChangeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DrainNode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ordercast.v1.GatewayService/DrainNode',
+            ordercast_dot_v1_dot_gateway__pb2.DrainNodeRequest.SerializeToString,
+            ordercast_dot_v1_dot_gateway__pb2.DrainNodeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveNode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ordercast.v1.GatewayService/RemoveNode',
+            ordercast_dot_v1_dot_gateway__pb2.RemoveNodeRequest.SerializeToString,
+            ordercast_dot_v1_dot_gateway__pb2.RemoveNodeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GiveUpDisk(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ordercast.v1.GatewayService/GiveUpDisk',
+            ordercast_dot_v1_dot_gateway__pb2.GiveUpDiskRequest.SerializeToString,
+            ordercast_dot_v1_dot_gateway__pb2.GiveUpDiskResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PlanRebalance(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ordercast.v1.GatewayService/PlanRebalance',
+            ordercast_dot_v1_dot_gateway__pb2.PlanRebalanceRequest.SerializeToString,
+            ordercast_dot_v1_dot_gateway__pb2.PlanRebalanceResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -13,22 +13,53 @@ class GroupState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     GROUP_STATE_ACTIVE: _ClassVar[GroupState]
     GROUP_STATE_DELETING: _ClassVar[GroupState]
     GROUP_STATE_DELETED: _ClassVar[GroupState]
+
+class ReplicaChange(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    REPLICA_CHANGE_UNSPECIFIED: _ClassVar[ReplicaChange]
+    REPLICA_CHANGE_ADD: _ClassVar[ReplicaChange]
+    REPLICA_CHANGE_REMOVE: _ClassVar[ReplicaChange]
+    REPLICA_CHANGE_REPLACE: _ClassVar[ReplicaChange]
 GROUP_STATE_UNSPECIFIED: GroupState
 GROUP_STATE_ACTIVE: GroupState
 GROUP_STATE_DELETING: GroupState
 GROUP_STATE_DELETED: GroupState
+REPLICA_CHANGE_UNSPECIFIED: ReplicaChange
+REPLICA_CHANGE_ADD: ReplicaChange
+REPLICA_CHANGE_REMOVE: ReplicaChange
+REPLICA_CHANGE_REPLACE: ReplicaChange
+
+class Configuration(_message.Message):
+    __slots__ = ("number", "replicas", "acceptors", "lost")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    ACCEPTORS_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    replicas: _containers.RepeatedScalarFieldContainer[str]
+    acceptors: _containers.RepeatedScalarFieldContainer[str]
+    lost: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, number: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., lost: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GroupView(_message.Message):
-    __slots__ = ("group", "configuration", "replicas", "acceptors")
+    __slots__ = ("group", "configuration", "replicas", "acceptors", "previous", "starting", "learners", "lost")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
     ACCEPTORS_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_FIELD_NUMBER: _ClassVar[int]
+    STARTING_FIELD_NUMBER: _ClassVar[int]
+    LEARNERS_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
     group: str
     configuration: int
     replicas: _containers.RepeatedScalarFieldContainer[str]
     acceptors: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ...) -> None: ...
+    previous: Configuration
+    starting: _containers.RepeatedScalarFieldContainer[str]
+    learners: _containers.RepeatedScalarFieldContainer[str]
+    lost: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., previous: _Optional[_Union[Configuration, _Mapping]] = ..., starting: _Optional[_Iterable[str]] = ..., learners: _Optional[_Iterable[str]] = ..., lost: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class DomainView(_message.Message):
     __slots__ = ("domain", "number", "groups")
@@ -41,7 +72,7 @@ class DomainView(_message.Message):
     def __init__(self, domain: _Optional[str] = ..., number: _Optional[int] = ..., groups: _Optional[_Iterable[_Union[GroupView, _Mapping]]] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ("name", "node_id", "services", "peer_address", "client_address", "zone", "incarnation", "suspected", "read_only", "revision", "ended")
+    __slots__ = ("name", "node_id", "services", "peer_address", "client_address", "zone", "incarnation", "suspected", "read_only", "revision", "ended", "draining", "level", "removed", "disk_lost")
     NAME_FIELD_NUMBER: _ClassVar[int]
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     SERVICES_FIELD_NUMBER: _ClassVar[int]
@@ -53,6 +84,10 @@ class Node(_message.Message):
     READ_ONLY_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
+    DRAINING_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
+    DISK_LOST_FIELD_NUMBER: _ClassVar[int]
     name: str
     node_id: bytes
     services: _containers.RepeatedScalarFieldContainer[str]
@@ -64,7 +99,11 @@ class Node(_message.Message):
     read_only: bool
     revision: int
     ended: bool
-    def __init__(self, name: _Optional[str] = ..., node_id: _Optional[bytes] = ..., services: _Optional[_Iterable[str]] = ..., peer_address: _Optional[str] = ..., client_address: _Optional[str] = ..., zone: _Optional[str] = ..., incarnation: _Optional[int] = ..., suspected: _Optional[bool] = ..., read_only: _Optional[bool] = ..., revision: _Optional[int] = ..., ended: _Optional[bool] = ...) -> None: ...
+    draining: bool
+    level: int
+    removed: bool
+    disk_lost: bool
+    def __init__(self, name: _Optional[str] = ..., node_id: _Optional[bytes] = ..., services: _Optional[_Iterable[str]] = ..., peer_address: _Optional[str] = ..., client_address: _Optional[str] = ..., zone: _Optional[str] = ..., incarnation: _Optional[int] = ..., suspected: _Optional[bool] = ..., read_only: _Optional[bool] = ..., revision: _Optional[int] = ..., ended: _Optional[bool] = ..., draining: _Optional[bool] = ..., level: _Optional[int] = ..., removed: _Optional[bool] = ..., disk_lost: _Optional[bool] = ...) -> None: ...
 
 class Domain(_message.Message):
     __slots__ = ("name", "protocol", "settings", "revision")
@@ -94,7 +133,7 @@ class Retention(_message.Message):
     def __init__(self, bytes: _Optional[int] = ..., age_s: _Optional[int] = ...) -> None: ...
 
 class Group(_message.Message):
-    __slots__ = ("name", "id", "domain", "configuration", "replicas", "acceptors", "state", "retention", "revision")
+    __slots__ = ("name", "id", "domain", "configuration", "replicas", "acceptors", "state", "retention", "revision", "previous", "starting", "lost", "next", "incarnation_before")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     DOMAIN_FIELD_NUMBER: _ClassVar[int]
@@ -104,6 +143,11 @@ class Group(_message.Message):
     STATE_FIELD_NUMBER: _ClassVar[int]
     RETENTION_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_FIELD_NUMBER: _ClassVar[int]
+    STARTING_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_BEFORE_FIELD_NUMBER: _ClassVar[int]
     name: str
     id: str
     domain: str
@@ -113,7 +157,12 @@ class Group(_message.Message):
     state: GroupState
     retention: Retention
     revision: int
-    def __init__(self, name: _Optional[str] = ..., id: _Optional[str] = ..., domain: _Optional[str] = ..., configuration: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., revision: _Optional[int] = ...) -> None: ...
+    previous: Configuration
+    starting: _containers.RepeatedScalarFieldContainer[str]
+    lost: _containers.RepeatedScalarFieldContainer[str]
+    next: Configuration
+    incarnation_before: int
+    def __init__(self, name: _Optional[str] = ..., id: _Optional[str] = ..., domain: _Optional[str] = ..., configuration: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., revision: _Optional[int] = ..., previous: _Optional[_Union[Configuration, _Mapping]] = ..., starting: _Optional[_Iterable[str]] = ..., lost: _Optional[_Iterable[str]] = ..., next: _Optional[_Union[Configuration, _Mapping]] = ..., incarnation_before: _Optional[int] = ...) -> None: ...
 
 class Cursor(_message.Message):
     __slots__ = ("group", "name", "offset")
@@ -134,7 +183,7 @@ class ExecutedCommand(_message.Message):
     def __init__(self, request_id: _Optional[bytes] = ..., result: _Optional[_Union[CommandResult, _Mapping]] = ...) -> None: ...
 
 class ClusterState(_message.Message):
-    __slots__ = ("cluster_id", "key", "revision", "incarnation_last", "group_last", "retired", "nodes", "domains", "groups", "cursors", "executed", "deleted", "changes_since")
+    __slots__ = ("cluster_id", "key", "revision", "incarnation_last", "group_last", "retired", "nodes", "domains", "groups", "cursors", "executed", "deleted", "changes_since", "level", "removed")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -148,6 +197,8 @@ class ClusterState(_message.Message):
     EXECUTED_FIELD_NUMBER: _ClassVar[int]
     DELETED_FIELD_NUMBER: _ClassVar[int]
     CHANGES_SINCE_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
     cluster_id: bytes
     key: bytes
     revision: int
@@ -161,7 +212,9 @@ class ClusterState(_message.Message):
     executed: _containers.RepeatedCompositeFieldContainer[ExecutedCommand]
     deleted: _containers.RepeatedCompositeFieldContainer[Group]
     changes_since: int
-    def __init__(self, cluster_id: _Optional[bytes] = ..., key: _Optional[bytes] = ..., revision: _Optional[int] = ..., incarnation_last: _Optional[int] = ..., group_last: _Optional[int] = ..., retired: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., domains: _Optional[_Iterable[_Union[Domain, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[Group, _Mapping]]] = ..., cursors: _Optional[_Iterable[_Union[Cursor, _Mapping]]] = ..., executed: _Optional[_Iterable[_Union[ExecutedCommand, _Mapping]]] = ..., deleted: _Optional[_Iterable[_Union[Group, _Mapping]]] = ..., changes_since: _Optional[int] = ...) -> None: ...
+    level: int
+    removed: _containers.RepeatedCompositeFieldContainer[Node]
+    def __init__(self, cluster_id: _Optional[bytes] = ..., key: _Optional[bytes] = ..., revision: _Optional[int] = ..., incarnation_last: _Optional[int] = ..., group_last: _Optional[int] = ..., retired: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., domains: _Optional[_Iterable[_Union[Domain, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[Group, _Mapping]]] = ..., cursors: _Optional[_Iterable[_Union[Cursor, _Mapping]]] = ..., executed: _Optional[_Iterable[_Union[ExecutedCommand, _Mapping]]] = ..., deleted: _Optional[_Iterable[_Union[Group, _Mapping]]] = ..., changes_since: _Optional[int] = ..., level: _Optional[int] = ..., removed: _Optional[_Iterable[_Union[Node, _Mapping]]] = ...) -> None: ...
 
 class FoundCluster(_message.Message):
     __slots__ = ("cluster_id", "key")
@@ -172,7 +225,7 @@ class FoundCluster(_message.Message):
     def __init__(self, cluster_id: _Optional[bytes] = ..., key: _Optional[bytes] = ...) -> None: ...
 
 class RegisterNode(_message.Message):
-    __slots__ = ("name", "node_id", "services", "peer_address", "client_address", "zone", "cluster_id")
+    __slots__ = ("name", "node_id", "services", "peer_address", "client_address", "zone", "cluster_id", "level")
     NAME_FIELD_NUMBER: _ClassVar[int]
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     SERVICES_FIELD_NUMBER: _ClassVar[int]
@@ -180,6 +233,7 @@ class RegisterNode(_message.Message):
     CLIENT_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     ZONE_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
     name: str
     node_id: bytes
     services: _containers.RepeatedScalarFieldContainer[str]
@@ -187,7 +241,8 @@ class RegisterNode(_message.Message):
     client_address: str
     zone: str
     cluster_id: bytes
-    def __init__(self, name: _Optional[str] = ..., node_id: _Optional[bytes] = ..., services: _Optional[_Iterable[str]] = ..., peer_address: _Optional[str] = ..., client_address: _Optional[str] = ..., zone: _Optional[str] = ..., cluster_id: _Optional[bytes] = ...) -> None: ...
+    level: int
+    def __init__(self, name: _Optional[str] = ..., node_id: _Optional[bytes] = ..., services: _Optional[_Iterable[str]] = ..., peer_address: _Optional[str] = ..., client_address: _Optional[str] = ..., zone: _Optional[str] = ..., cluster_id: _Optional[bytes] = ..., level: _Optional[int] = ...) -> None: ...
 
 class CreateDomain(_message.Message):
     __slots__ = ("name", "protocol", "settings")
@@ -229,6 +284,87 @@ class RemoveGroup(_message.Message):
     ID_FIELD_NUMBER: _ClassVar[int]
     id: str
     def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class ChangeReplicas(_message.Message):
+    __slots__ = ("group", "change", "node", "to")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    CHANGE_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    change: ReplicaChange
+    node: str
+    to: str
+    def __init__(self, group: _Optional[str] = ..., change: _Optional[_Union[ReplicaChange, str]] = ..., node: _Optional[str] = ..., to: _Optional[str] = ...) -> None: ...
+
+class CancelChange(_message.Message):
+    __slots__ = ("group",)
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    def __init__(self, group: _Optional[str] = ...) -> None: ...
+
+class BeginConfiguration(_message.Message):
+    __slots__ = ("group", "configuration")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    configuration: int
+    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ...) -> None: ...
+
+class RecordStarted(_message.Message):
+    __slots__ = ("group", "configuration", "members")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    configuration: int
+    members: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., members: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class RecordLost(_message.Message):
+    __slots__ = ("node", "incarnation", "groups")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    incarnation: int
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, node: _Optional[str] = ..., incarnation: _Optional[int] = ..., groups: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class GiveUpDisk(_message.Message):
+    __slots__ = ("node",)
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    def __init__(self, node: _Optional[str] = ...) -> None: ...
+
+class DrainNode(_message.Message):
+    __slots__ = ("node", "draining")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    DRAINING_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    draining: bool
+    def __init__(self, node: _Optional[str] = ..., draining: _Optional[bool] = ...) -> None: ...
+
+class RemoveNode(_message.Message):
+    __slots__ = ("node",)
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    def __init__(self, node: _Optional[str] = ...) -> None: ...
+
+class RaiseLevel(_message.Message):
+    __slots__ = ("level", "incarnations")
+    class IncarnationsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    INCARNATIONS_FIELD_NUMBER: _ClassVar[int]
+    level: int
+    incarnations: _containers.ScalarMap[str, int]
+    def __init__(self, level: _Optional[int] = ..., incarnations: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class MarkNode(_message.Message):
     __slots__ = ("name", "incarnation", "suspected", "read_only")
@@ -279,7 +415,7 @@ class ReadCursors(_message.Message):
     def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class Command(_message.Message):
-    __slots__ = ("request_id", "found", "register", "create_domain", "create_group", "delete_group", "remove_group", "mark_node", "end_incarnation", "retire", "move_cursors", "delete_cursor", "read_cursors")
+    __slots__ = ("request_id", "found", "register", "create_domain", "create_group", "delete_group", "remove_group", "mark_node", "end_incarnation", "retire", "move_cursors", "delete_cursor", "read_cursors", "change_replicas", "cancel_change", "begin_configuration", "record_started", "record_lost", "give_up_disk", "drain_node", "remove_node", "raise_level")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     FOUND_FIELD_NUMBER: _ClassVar[int]
     REGISTER_FIELD_NUMBER: _ClassVar[int]
@@ -293,6 +429,15 @@ class Command(_message.Message):
     MOVE_CURSORS_FIELD_NUMBER: _ClassVar[int]
     DELETE_CURSOR_FIELD_NUMBER: _ClassVar[int]
     READ_CURSORS_FIELD_NUMBER: _ClassVar[int]
+    CHANGE_REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    CANCEL_CHANGE_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    RECORD_STARTED_FIELD_NUMBER: _ClassVar[int]
+    RECORD_LOST_FIELD_NUMBER: _ClassVar[int]
+    GIVE_UP_DISK_FIELD_NUMBER: _ClassVar[int]
+    DRAIN_NODE_FIELD_NUMBER: _ClassVar[int]
+    REMOVE_NODE_FIELD_NUMBER: _ClassVar[int]
+    RAISE_LEVEL_FIELD_NUMBER: _ClassVar[int]
     request_id: bytes
     found: FoundCluster
     register: RegisterNode
@@ -306,7 +451,16 @@ class Command(_message.Message):
     move_cursors: MoveCursors
     delete_cursor: DeleteCursor
     read_cursors: ReadCursors
-    def __init__(self, request_id: _Optional[bytes] = ..., found: _Optional[_Union[FoundCluster, _Mapping]] = ..., register: _Optional[_Union[RegisterNode, _Mapping]] = ..., create_domain: _Optional[_Union[CreateDomain, _Mapping]] = ..., create_group: _Optional[_Union[CreateGroup, _Mapping]] = ..., delete_group: _Optional[_Union[DeleteGroup, _Mapping]] = ..., remove_group: _Optional[_Union[RemoveGroup, _Mapping]] = ..., mark_node: _Optional[_Union[MarkNode, _Mapping]] = ..., end_incarnation: _Optional[_Union[EndIncarnation, _Mapping]] = ..., retire: _Optional[_Union[RetireIncarnations, _Mapping]] = ..., move_cursors: _Optional[_Union[MoveCursors, _Mapping]] = ..., delete_cursor: _Optional[_Union[DeleteCursor, _Mapping]] = ..., read_cursors: _Optional[_Union[ReadCursors, _Mapping]] = ...) -> None: ...
+    change_replicas: ChangeReplicas
+    cancel_change: CancelChange
+    begin_configuration: BeginConfiguration
+    record_started: RecordStarted
+    record_lost: RecordLost
+    give_up_disk: GiveUpDisk
+    drain_node: DrainNode
+    remove_node: RemoveNode
+    raise_level: RaiseLevel
+    def __init__(self, request_id: _Optional[bytes] = ..., found: _Optional[_Union[FoundCluster, _Mapping]] = ..., register: _Optional[_Union[RegisterNode, _Mapping]] = ..., create_domain: _Optional[_Union[CreateDomain, _Mapping]] = ..., create_group: _Optional[_Union[CreateGroup, _Mapping]] = ..., delete_group: _Optional[_Union[DeleteGroup, _Mapping]] = ..., remove_group: _Optional[_Union[RemoveGroup, _Mapping]] = ..., mark_node: _Optional[_Union[MarkNode, _Mapping]] = ..., end_incarnation: _Optional[_Union[EndIncarnation, _Mapping]] = ..., retire: _Optional[_Union[RetireIncarnations, _Mapping]] = ..., move_cursors: _Optional[_Union[MoveCursors, _Mapping]] = ..., delete_cursor: _Optional[_Union[DeleteCursor, _Mapping]] = ..., read_cursors: _Optional[_Union[ReadCursors, _Mapping]] = ..., change_replicas: _Optional[_Union[ChangeReplicas, _Mapping]] = ..., cancel_change: _Optional[_Union[CancelChange, _Mapping]] = ..., begin_configuration: _Optional[_Union[BeginConfiguration, _Mapping]] = ..., record_started: _Optional[_Union[RecordStarted, _Mapping]] = ..., record_lost: _Optional[_Union[RecordLost, _Mapping]] = ..., give_up_disk: _Optional[_Union[GiveUpDisk, _Mapping]] = ..., drain_node: _Optional[_Union[DrainNode, _Mapping]] = ..., remove_node: _Optional[_Union[RemoveNode, _Mapping]] = ..., raise_level: _Optional[_Union[RaiseLevel, _Mapping]] = ...) -> None: ...
 
 class CommandBatch(_message.Message):
     __slots__ = ("commands",)
@@ -325,7 +479,7 @@ class Registered(_message.Message):
     def __init__(self, incarnation: _Optional[int] = ..., cluster_id: _Optional[bytes] = ..., key: _Optional[bytes] = ...) -> None: ...
 
 class CommandResult(_message.Message):
-    __slots__ = ("code", "message", "revision", "registered", "domain", "group", "cursors")
+    __slots__ = ("code", "message", "revision", "registered", "domain", "group", "cursors", "node")
     CODE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -333,6 +487,7 @@ class CommandResult(_message.Message):
     DOMAIN_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
     CURSORS_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
     code: int
     message: str
     revision: int
@@ -340,7 +495,8 @@ class CommandResult(_message.Message):
     domain: Domain
     group: Group
     cursors: _containers.RepeatedCompositeFieldContainer[Cursor]
-    def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., revision: _Optional[int] = ..., registered: _Optional[_Union[Registered, _Mapping]] = ..., domain: _Optional[_Union[Domain, _Mapping]] = ..., group: _Optional[_Union[Group, _Mapping]] = ..., cursors: _Optional[_Iterable[_Union[Cursor, _Mapping]]] = ...) -> None: ...
+    node: Node
+    def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., revision: _Optional[int] = ..., registered: _Optional[_Union[Registered, _Mapping]] = ..., domain: _Optional[_Union[Domain, _Mapping]] = ..., group: _Optional[_Union[Group, _Mapping]] = ..., cursors: _Optional[_Iterable[_Union[Cursor, _Mapping]]] = ..., node: _Optional[_Union[Node, _Mapping]] = ...) -> None: ...
 
 class ExecuteRequest(_message.Message):
     __slots__ = ("command",)
@@ -361,7 +517,7 @@ class WatchRequest(_message.Message):
     def __init__(self, revision: _Optional[int] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
-    __slots__ = ("revision", "reset", "cluster_id", "nodes", "domains", "groups", "retired")
+    __slots__ = ("revision", "reset", "cluster_id", "nodes", "domains", "groups", "retired", "level")
     REVISION_FIELD_NUMBER: _ClassVar[int]
     RESET_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
@@ -369,6 +525,7 @@ class WatchResponse(_message.Message):
     DOMAINS_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     RETIRED_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
     revision: int
     reset: bool
     cluster_id: bytes
@@ -376,10 +533,27 @@ class WatchResponse(_message.Message):
     domains: _containers.RepeatedCompositeFieldContainer[Domain]
     groups: _containers.RepeatedCompositeFieldContainer[Group]
     retired: int
-    def __init__(self, revision: _Optional[int] = ..., reset: _Optional[bool] = ..., cluster_id: _Optional[bytes] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., domains: _Optional[_Iterable[_Union[Domain, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[Group, _Mapping]]] = ..., retired: _Optional[int] = ...) -> None: ...
+    level: int
+    def __init__(self, revision: _Optional[int] = ..., reset: _Optional[bool] = ..., cluster_id: _Optional[bytes] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., domains: _Optional[_Iterable[_Union[Domain, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[Group, _Mapping]]] = ..., retired: _Optional[int] = ..., level: _Optional[int] = ...) -> None: ...
+
+class GroupProgress(_message.Message):
+    __slots__ = ("group", "configuration", "caught_up", "started", "position", "head")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    CAUGHT_UP_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    configuration: int
+    caught_up: bool
+    started: bool
+    position: int
+    head: int
+    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., caught_up: _Optional[bool] = ..., started: _Optional[bool] = ..., position: _Optional[int] = ..., head: _Optional[int] = ...) -> None: ...
 
 class HeartbeatRequest(_message.Message):
-    __slots__ = ("name", "incarnation", "revision", "oldest_open", "read_only", "clear_of", "leaving")
+    __slots__ = ("name", "incarnation", "revision", "oldest_open", "read_only", "clear_of", "leaving", "progress", "damaged", "level")
     NAME_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -387,6 +561,9 @@ class HeartbeatRequest(_message.Message):
     READ_ONLY_FIELD_NUMBER: _ClassVar[int]
     CLEAR_OF_FIELD_NUMBER: _ClassVar[int]
     LEAVING_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    DAMAGED_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
     name: str
     incarnation: int
     revision: int
@@ -394,7 +571,10 @@ class HeartbeatRequest(_message.Message):
     read_only: bool
     clear_of: _containers.RepeatedScalarFieldContainer[str]
     leaving: bool
-    def __init__(self, name: _Optional[str] = ..., incarnation: _Optional[int] = ..., revision: _Optional[int] = ..., oldest_open: _Optional[int] = ..., read_only: _Optional[bool] = ..., clear_of: _Optional[_Iterable[str]] = ..., leaving: _Optional[bool] = ...) -> None: ...
+    progress: _containers.RepeatedCompositeFieldContainer[GroupProgress]
+    damaged: _containers.RepeatedScalarFieldContainer[str]
+    level: int
+    def __init__(self, name: _Optional[str] = ..., incarnation: _Optional[int] = ..., revision: _Optional[int] = ..., oldest_open: _Optional[int] = ..., read_only: _Optional[bool] = ..., clear_of: _Optional[_Iterable[str]] = ..., leaving: _Optional[bool] = ..., progress: _Optional[_Iterable[_Union[GroupProgress, _Mapping]]] = ..., damaged: _Optional[_Iterable[str]] = ..., level: _Optional[int] = ...) -> None: ...
 
 class HeartbeatResponse(_message.Message):
     __slots__ = ("incarnation", "ended")

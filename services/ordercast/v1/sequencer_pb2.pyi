@@ -108,18 +108,22 @@ class LogEntry(_message.Message):
     def __init__(self, order_key: _Optional[bytes] = ..., envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., first_offset: _Optional[int] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ...) -> None: ...
 
 class LogChunk(_message.Message):
-    __slots__ = ("group", "configuration", "position", "entries", "head")
+    __slots__ = ("group", "configuration", "position", "entries", "head", "begins", "checksum")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
+    BEGINS_FIELD_NUMBER: _ClassVar[int]
+    CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     group: str
     configuration: int
     position: int
     entries: _containers.RepeatedCompositeFieldContainer[LogEntry]
     head: int
-    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., position: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[LogEntry, _Mapping]]] = ..., head: _Optional[int] = ...) -> None: ...
+    begins: int
+    checksum: int
+    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., position: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[LogEntry, _Mapping]]] = ..., head: _Optional[int] = ..., begins: _Optional[int] = ..., checksum: _Optional[int] = ...) -> None: ...
 
 class ProducerRecord(_message.Message):
     __slots__ = ("producer", "groups", "epoch", "last_sequence", "open_tokens", "last_sn", "spans")
@@ -150,7 +154,7 @@ class DoneRecord(_message.Message):
     def __init__(self, incarnation: _Optional[int] = ..., done: _Optional[int] = ..., open: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class DeliveredRecord(_message.Message):
-    __slots__ = ("id", "order_key", "rec_ts", "destinations", "buried", "gateway", "position")
+    __slots__ = ("id", "order_key", "rec_ts", "destinations", "buried", "gateway", "position", "configuration")
     ID_FIELD_NUMBER: _ClassVar[int]
     ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
     REC_TS_FIELD_NUMBER: _ClassVar[int]
@@ -158,6 +162,7 @@ class DeliveredRecord(_message.Message):
     BURIED_FIELD_NUMBER: _ClassVar[int]
     GATEWAY_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
     id: bytes
     order_key: bytes
     rec_ts: int
@@ -165,10 +170,11 @@ class DeliveredRecord(_message.Message):
     buried: bool
     gateway: str
     position: int
-    def __init__(self, id: _Optional[bytes] = ..., order_key: _Optional[bytes] = ..., rec_ts: _Optional[int] = ..., destinations: _Optional[_Iterable[_Union[_common_pb2.Destination, _Mapping]]] = ..., buried: _Optional[bool] = ..., gateway: _Optional[str] = ..., position: _Optional[int] = ...) -> None: ...
+    configuration: int
+    def __init__(self, id: _Optional[bytes] = ..., order_key: _Optional[bytes] = ..., rec_ts: _Optional[int] = ..., destinations: _Optional[_Iterable[_Union[_common_pb2.Destination, _Mapping]]] = ..., buried: _Optional[bool] = ..., gateway: _Optional[str] = ..., position: _Optional[int] = ..., configuration: _Optional[int] = ...) -> None: ...
 
 class Snapshot(_message.Message):
-    __slots__ = ("group", "configuration", "position", "offset", "order_key", "producers", "done", "delivered", "retired", "entries")
+    __slots__ = ("group", "configuration", "position", "offset", "order_key", "producers", "done", "delivered", "retired")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
@@ -178,7 +184,6 @@ class Snapshot(_message.Message):
     DONE_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_FIELD_NUMBER: _ClassVar[int]
     RETIRED_FIELD_NUMBER: _ClassVar[int]
-    ENTRIES_FIELD_NUMBER: _ClassVar[int]
     group: str
     configuration: int
     position: int
@@ -188,16 +193,113 @@ class Snapshot(_message.Message):
     done: _containers.RepeatedCompositeFieldContainer[DoneRecord]
     delivered: _containers.RepeatedCompositeFieldContainer[DeliveredRecord]
     retired: int
-    entries: _containers.RepeatedCompositeFieldContainer[LogEntry]
-    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., position: _Optional[int] = ..., offset: _Optional[int] = ..., order_key: _Optional[bytes] = ..., producers: _Optional[_Iterable[_Union[ProducerRecord, _Mapping]]] = ..., done: _Optional[_Iterable[_Union[DoneRecord, _Mapping]]] = ..., delivered: _Optional[_Iterable[_Union[DeliveredRecord, _Mapping]]] = ..., retired: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[LogEntry, _Mapping]]] = ...) -> None: ...
+    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., position: _Optional[int] = ..., offset: _Optional[int] = ..., order_key: _Optional[bytes] = ..., producers: _Optional[_Iterable[_Union[ProducerRecord, _Mapping]]] = ..., done: _Optional[_Iterable[_Union[DoneRecord, _Mapping]]] = ..., delivered: _Optional[_Iterable[_Union[DeliveredRecord, _Mapping]]] = ..., retired: _Optional[int] = ...) -> None: ...
 
-class StampedRecord(_message.Message):
-    __slots__ = ("envelope", "rec_ts")
+class SnapshotAsk(_message.Message):
+    __slots__ = ("group", "configuration", "token", "part")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    configuration: int
+    token: int
+    part: int
+    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., token: _Optional[int] = ..., part: _Optional[int] = ...) -> None: ...
+
+class SnapshotPart(_message.Message):
+    __slots__ = ("group", "configuration", "token", "part", "parts", "data", "checksum")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    CHECKSUM_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    configuration: int
+    token: int
+    part: int
+    parts: int
+    data: bytes
+    checksum: int
+    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., token: _Optional[int] = ..., part: _Optional[int] = ..., parts: _Optional[int] = ..., data: _Optional[bytes] = ..., checksum: _Optional[int] = ...) -> None: ...
+
+class HandOverAsk(_message.Message):
+    __slots__ = ("group", "configuration", "after")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    configuration: int
+    after: bytes
+    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., after: _Optional[bytes] = ...) -> None: ...
+
+class HandedOver(_message.Message):
+    __slots__ = ("envelope", "rec_ts", "entry", "sn")
     ENVELOPE_FIELD_NUMBER: _ClassVar[int]
     REC_TS_FIELD_NUMBER: _ClassVar[int]
+    ENTRY_FIELD_NUMBER: _ClassVar[int]
+    SN_FIELD_NUMBER: _ClassVar[int]
     envelope: _common_pb2.Envelope
     rec_ts: int
-    def __init__(self, envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., rec_ts: _Optional[int] = ...) -> None: ...
+    entry: int
+    sn: int
+    def __init__(self, envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., rec_ts: _Optional[int] = ..., entry: _Optional[int] = ..., sn: _Optional[int] = ...) -> None: ...
+
+class HandOver(_message.Message):
+    __slots__ = ("group", "configuration", "whole", "clock", "position", "envelopes", "after", "more", "idle")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    WHOLE_FIELD_NUMBER: _ClassVar[int]
+    CLOCK_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    ENVELOPES_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    IDLE_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    configuration: int
+    whole: bool
+    clock: int
+    position: int
+    envelopes: _containers.RepeatedCompositeFieldContainer[HandedOver]
+    after: bytes
+    more: bool
+    idle: bool
+    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., whole: _Optional[bool] = ..., clock: _Optional[int] = ..., position: _Optional[int] = ..., envelopes: _Optional[_Iterable[_Union[HandedOver, _Mapping]]] = ..., after: _Optional[bytes] = ..., more: _Optional[bool] = ..., idle: _Optional[bool] = ...) -> None: ...
+
+class GroupStamp(_message.Message):
+    __slots__ = ("group", "rec_ts", "entry")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    REC_TS_FIELD_NUMBER: _ClassVar[int]
+    ENTRY_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    rec_ts: int
+    entry: int
+    def __init__(self, group: _Optional[str] = ..., rec_ts: _Optional[int] = ..., entry: _Optional[int] = ...) -> None: ...
+
+class StampedRecord(_message.Message):
+    __slots__ = ("envelope", "rec_ts", "stamps")
+    ENVELOPE_FIELD_NUMBER: _ClassVar[int]
+    REC_TS_FIELD_NUMBER: _ClassVar[int]
+    STAMPS_FIELD_NUMBER: _ClassVar[int]
+    envelope: _common_pb2.Envelope
+    rec_ts: int
+    stamps: _containers.RepeatedCompositeFieldContainer[GroupStamp]
+    def __init__(self, envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., rec_ts: _Optional[int] = ..., stamps: _Optional[_Iterable[_Union[GroupStamp, _Mapping]]] = ...) -> None: ...
+
+class StartedRecord(_message.Message):
+    __slots__ = ("configuration", "clock", "position", "is_kept")
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    CLOCK_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    IS_KEPT_FIELD_NUMBER: _ClassVar[int]
+    configuration: int
+    clock: int
+    position: int
+    is_kept: bool
+    def __init__(self, configuration: _Optional[int] = ..., clock: _Optional[int] = ..., position: _Optional[int] = ..., is_kept: _Optional[bool] = ...) -> None: ...
 
 class PositionRecord(_message.Message):
     __slots__ = ("position", "offset", "order_key")
@@ -230,12 +332,14 @@ class EnvelopeDelivered(_message.Message):
     def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ..., order_key: _Optional[bytes] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ...) -> None: ...
 
 class EnvelopeDurable(_message.Message):
-    __slots__ = ("id", "group")
+    __slots__ = ("id", "group", "configuration")
     ID_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
     id: bytes
     group: str
-    def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ...) -> None: ...
+    configuration: int
+    def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ..., configuration: _Optional[int] = ...) -> None: ...
 
 class StartAt(_message.Message):
     __slots__ = ("offset", "earliest", "latest")
@@ -276,16 +380,22 @@ class DescribeReplicaRequest(_message.Message):
     def __init__(self, group: _Optional[str] = ...) -> None: ...
 
 class DescribeReplicaResponse(_message.Message):
-    __slots__ = ("first_offset", "next_offset", "bytes", "position")
+    __slots__ = ("first_offset", "next_offset", "bytes", "position", "damaged_records", "repaired_entries", "damaged_entries")
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
+    DAMAGED_RECORDS_FIELD_NUMBER: _ClassVar[int]
+    REPAIRED_ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    DAMAGED_ENTRIES_FIELD_NUMBER: _ClassVar[int]
     first_offset: int
     next_offset: int
     bytes: int
     position: int
-    def __init__(self, first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., bytes: _Optional[int] = ..., position: _Optional[int] = ...) -> None: ...
+    damaged_records: int
+    repaired_entries: int
+    damaged_entries: int
+    def __init__(self, first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., bytes: _Optional[int] = ..., position: _Optional[int] = ..., damaged_records: _Optional[int] = ..., repaired_entries: _Optional[int] = ..., damaged_entries: _Optional[int] = ...) -> None: ...
 
 class ReadEntryRequest(_message.Message):
     __slots__ = ("group", "position")

@@ -1,21 +1,34 @@
 """The acceptors of one process, for all groups placed on it.
 
-[Paxos] An acceptor promises rounds and votes in them, and never forgets either before the instance is closed.
-It does not know quorums: whose votes count in which group is the proposer's business. Nor does it remember which
-groups an instance is for: what is left of a group that is gone is closed with what else its gateway finished.
-[SCALATOM E8] A closed instance is never reopened. "Closed" is kept per gateway incarnation as a counter (all
-below it are closed), and as single buried ids where the incarnation ended before it could raise the counter.
+[Paxos] An acceptor promises rounds and votes in them, and never forgets either before the instance is closed. It
+does not know quorums: whose votes count in which group is the proposer's business. What is left of a group that is
+gone is closed with what else its gateway finished. It serves a group in the configuration that it has started in;
+handover.py in this folder is about how it starts, and what it tells those who follow. [SCALATOM E8] A closed
+instance is never reopened. "Closed" is kept per gateway incarnation as a counter (all below it are closed), and as
+single buried ids where the incarnation ended before it could raise the counter.
 """
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.errors import InvariantBroken, RemoteProtocolError
 from ordercast.core.finished import Finished
 from ordercast.core.ids import ID_BYTES, counter_of, incarnation_of, pack_u64, unpack_u64
-from ordercast.core.machine import Effect, Event, Persist, Receive, Retired, Send, Start, ViewChanged
-from ordercast.core.view import UnknownGroup, View
+from ordercast.core.machine import (
+    Effect,
+    Event,
+    Persist,
+    Progress,
+    Receive,
+    Retired,
+    Send,
+    Start,
+    TimerFired,
+    ViewChanged,
+)
+from ordercast.core.view import Group, OtherConfiguration, UnknownGroup, View
+from ordercast.protocols.paxos.handover import ROUND_MAX, HandOverSettings, VotesHanding
 from ordercast.v1.common_pb2 import Destination
 from ordercast.v1.consensus_pb2 import (
     Accept,
@@ -28,16 +41,15 @@ from ordercast.v1.consensus_pb2 import (
     Promise,
     Rejected,
     Round,
+    Votes,
+    VotesAsk,
 )
 
 RoundKey = tuple[int, int]
 
-#: Far beyond any number of attempts.
-ROUND_MAX = 2**48
-
 Records = list[tuple[bytes, bytes | None]]
 
-_INSTANCE, _DONE, _BURIED, _RETIRED = b"i", b"d", b"b", b"r"
+_INSTANCE, _DONE, _BURIED, _RETIRED, _VIEW, _STARTED = b"i", b"d", b"b", b"r", b"v", b"g"
 
 
 def round_key(round_: Round) -> RoundKey:
@@ -55,35 +67,49 @@ class Vote:
     promised: RoundKey
     voted: RoundKey | None = None
     value: bytes = b""
+    #: Of the instance; none in records of an early version.
+    groups: tuple[str, ...] = ()
 
-    def record(self) -> bytes:
-        record = AcceptorRecord(promised=round_message(self.promised), voted_value=self.value)
+    def message(self) -> AcceptorRecord:
+        record = AcceptorRecord(promised=round_message(self.promised), voted_value=self.value, groups=self.groups)
         if self.voted is not None:
             record.voted_round.CopyFrom(round_message(self.voted))
-        return record.SerializeToString()
+        return record
+
+    def record(self) -> bytes:
+        return self.message().SerializeToString()
 
     @classmethod
-    def from_record(cls, data: bytes) -> "Vote":
-        record = AcceptorRecord.FromString(data)
+    def from_message(cls, record: AcceptorRecord) -> "Vote":
         voted = round_key(record.voted_round) if record.HasField("voted_round") else None
-        return cls(round_key(record.promised), voted, record.voted_value)
+        return cls(round_key(record.promised), voted, record.voted_value, tuple(record.groups))
+
+    def is_for(self, group: str) -> bool:
+        return group in self.groups or not self.groups
 
 
 class Acceptor:
-    handles = (Prepare, Accept, Close)
+    handles = (Prepare, Accept, Close, VotesAsk, Votes)
 
-    def __init__(self, process: str) -> None:
+    def __init__(self, process: str, settings: HandOverSettings | None = None) -> None:
         self.process = process
         self.view: View | None = None
+        #: The latest view that this process, in this or an earlier life, acted on.
+        self.view_number = 0
+        #: The configuration that it has started in, by group.
+        self.started: dict[str, int] = {}
         #: Open instances, by gateway incarnation, so that closing many is one look-up.
         self.votes: dict[int, dict[bytes, Vote]] = {}
         self.done: dict[int, Finished] = {}
         self.buried: dict[bytes, None] = {}
         self.retired = 0
+        self.hand_over = VotesHanding(self, settings or HandOverSettings())
         self._on_message: dict[type, Callable[[Receive], list[Effect]]] = {
             Prepare: self._on_prepare,
             Accept: self._on_accept,
             Close: self._on_close,
+            VotesAsk: self.hand_over.on_ask,
+            Votes: self.hand_over.on_votes,
         }
 
     def step(self, event: Event) -> list[Effect]:
@@ -92,9 +118,12 @@ class Acceptor:
         if isinstance(event, Start):
             self._recover(event.records)
         elif isinstance(event, ViewChanged):
-            self.view = View(event.view)
+            return self._on_view(View(event.view), event.now)
+        elif isinstance(event, TimerFired):
+            return self.hand_over.on_timer(event.now)
         elif isinstance(event, Retired):
-            return self._retire(event.below)
+            records = self.retire(event.below)
+            return [Persist(records)] if records else []
         return []
 
     def buffers(self) -> dict[str, int]:
@@ -103,6 +132,65 @@ class Acceptor:
             "done": len(self.done),
             "buried": len(self.buried),
         }
+
+    def progress(self) -> dict[str, Progress]:
+        """See core.machine.ChangesConfigurations."""
+        assert self.view is not None
+        return {
+            name: Progress(group.configuration, self.started.get(name) == group.configuration)
+            for name, group in self.view.groups.items()
+            if self.process in group.starting and self.process in group.acceptors
+        }
+
+    def _on_view(self, view: View, now: float) -> list[Effect]:
+        """Whoever hears of a configuration has left the one before: here that is all there is to being sealed."""
+        if view.number < self.view_number:
+            raise InvariantBroken(f"view {view.number} after view {self.view_number}")
+        self.view = view
+        records: Records = []
+        if view.number > self.view_number:
+            self.view_number = view.number
+            records.append((_VIEW, pack_u64(view.number)))
+        for name in [name for name in self.started if not self._is_for_us(view.groups.get(name))]:
+            del self.started[name]
+            records.append((_STARTED + name.encode(), None))
+        records += self._forget_votes()
+        for name, group in view.groups.items():
+            if self.process in group.lost and self.started.get(name):
+                records += self.lose(name)
+            elif name not in self.started:
+                began = group.began_here(self.process, is_acceptor=True)
+                if began:
+                    self.started[name] = began
+        persist = [Persist(records, barrier=False)] if records else []
+        return [*persist, *self.hand_over.on_view(now)]
+
+    def _forget_votes(self) -> Records:
+        """Those for groups that are gone, or have their acceptors elsewhere: nobody will ask for them."""
+        assert self.view is not None
+        groups = self.view.groups
+        mine = {name for name in groups if self._is_for_us(groups[name])}
+        records: Records = []
+        for votes in self.votes.values():
+            for instance in [i for i, vote in votes.items() if vote.groups and mine.isdisjoint(vote.groups)]:
+                records.append((_INSTANCE + instance, None))
+                del votes[instance]
+        self.votes = {incarnation: votes for incarnation, votes in self.votes.items() if votes}
+        return records
+
+    def _is_for_us(self, group: Group | None) -> bool:
+        if group is None:
+            return False
+        former = group.former.acceptors if group.former is not None else ()
+        return self.process in group.acceptors or self.process in former
+
+    def lose(self, name: str) -> Records:
+        """What it had promised in the group is gone: it takes no part until the next configuration."""
+        self.started[name] = 0
+        return [self.started_record(name)]
+
+    def started_record(self, name: str) -> tuple[bytes, bytes | None]:
+        return (_STARTED + name.encode(), pack_u64(self.started[name]))
 
     # ------------------------------------------------------------------------------------------- phases
 
@@ -113,7 +201,7 @@ class Acceptor:
         if refusal is not None:
             return refusal
         instance = prepare.instance
-        vote = self._vote(instance) or self._open(instance, round_)
+        vote = self._vote(instance) or self._open(instance, round_, prepare.groups)
         vote.promised = round_
         promise = Promise(instance=instance, round=prepare.round, voted_value=vote.value)
         if vote.voted is not None:
@@ -128,7 +216,7 @@ class Acceptor:
         if refusal is not None:
             return refusal
         instance = accept.instance
-        vote = self._vote(instance) or self._open(instance, round_)
+        vote = self._vote(instance) or self._open(instance, round_, accept.groups)
         if vote.voted == round_ and vote.value != accept.value:
             raise RemoteProtocolError("a round with two values")
         vote.promised = vote.voted = round_
@@ -146,7 +234,7 @@ class Acceptor:
         message = event.message
         round_ = self._checked(event, message.round, message.groups)
         instance = message.instance
-        records = self._close_finished(incarnation_of(instance), message.done, message.open)
+        records = self.close_finished(incarnation_of(instance), message.done, message.open)
         vote = self._vote(instance)
         if self.is_closed(instance):
             answer: Effect = Send((event.source,), Closed(instance=instance))
@@ -173,8 +261,12 @@ class Acceptor:
             group = self.view.groups.get(destination.group)
             if group is None:
                 unknown = destination.group
-            elif self.process in group.acceptors:
-                group.check(destination.configuration)
+                continue
+            # Also of a group that we are no acceptor of: whoever proposes may not know that we have left it.
+            group.check(destination.configuration)
+            if self.process in group.acceptors:
+                if self.started.get(group.name) != group.configuration:
+                    raise OtherConfiguration(group.name, f"the acceptor of {group.name!r} here has not started")
                 mine = True
         if not mine and unknown is not None:
             raise UnknownGroup(unknown)  # The proposer asks again until our view has it.
@@ -191,7 +283,7 @@ class Acceptor:
         finished = self.done.get(incarnation)
         return finished is not None and counter_of(instance) in finished
 
-    def _close_finished(self, incarnation: int, done: int, open_: Collection[int]) -> Records:
+    def close_finished(self, incarnation: int, done: int, open_: Collection[int]) -> Records:
         """[SCALATOM E8] At an acceptor, `done` takes effect at once."""
         if incarnation < self.retired or not done:
             return []
@@ -213,10 +305,14 @@ class Acceptor:
         close: Close = event.message
         if any(len(instance) != ID_BYTES for instance in close.instances):
             raise RemoteProtocolError("an instance id has 16 bytes")
+        records = self.close(close.instances, close.finished)
+        return [Persist(records)] if records else []
+
+    def close(self, buried: Iterable[bytes], finished: Iterable[ClosedRecord]) -> Records:
         records: Records = []
-        for statement in close.finished:
-            records += self._close_finished(statement.incarnation, statement.done, statement.open)
-        for instance in close.instances:
+        for statement in finished:
+            records += self.close_finished(statement.incarnation, statement.done, statement.open)
+        for instance in buried:
             if self.is_closed(instance):
                 continue
             self.buried[instance] = None
@@ -226,9 +322,9 @@ class Acceptor:
                 if not votes:
                     del self.votes[incarnation_of(instance)]
             records.append((_BURIED + instance, b""))
-        return [Persist(records)] if records else []
+        return records
 
-    def _retire(self, below: int) -> list[Effect]:
+    def retire(self, below: int) -> Records:
         """Nothing of these incarnations is open at any replica: one number is enough to know them by.
 
         A vote may be left, where nobody told us that its instance is finished, or where the only holder of the
@@ -246,15 +342,29 @@ class Acceptor:
         for instance in [i for i in self.buried if incarnation_of(i) < below]:
             del self.buried[instance]
             records.append((_BURIED + instance, None))
-        return [Persist(records)]
+        return records
 
     # ------------------------------------------------------------------------------------------- instances
+
+    def adopt(self, instance: bytes, record: AcceptorRecord) -> Records:
+        """Another acceptor's vote: what it promised and voted binds us too."""
+        if self.is_closed(instance):
+            return []
+        theirs = Vote.from_message(record)
+        vote = self._vote(instance)
+        if vote is None:
+            vote = self.votes.setdefault(incarnation_of(instance), {})[instance] = theirs
+        else:
+            vote.promised = max(vote.promised, theirs.promised)
+            if theirs.voted is not None and (vote.voted is None or theirs.voted > vote.voted):
+                vote.voted, vote.value = theirs.voted, theirs.value
+        return [(_INSTANCE + instance, vote.record())]
 
     def _vote(self, instance: bytes) -> Vote | None:
         return self.votes.get(incarnation_of(instance), {}).get(instance)
 
-    def _open(self, instance: bytes, round_: RoundKey) -> Vote:
-        vote = Vote(promised=round_)
+    def _open(self, instance: bytes, round_: RoundKey, groups: Iterable[Destination]) -> Vote:
+        vote = Vote(promised=round_, groups=tuple(destination.group for destination in groups))
         self.votes.setdefault(incarnation_of(instance), {})[instance] = vote
         return vote
 
@@ -262,11 +372,16 @@ class Acceptor:
         for key, value in records:
             kind, rest = key[:1], key[1:]
             if kind == _INSTANCE:
-                self.votes.setdefault(incarnation_of(rest), {})[rest] = Vote.from_record(value)
+                vote = Vote.from_message(AcceptorRecord.FromString(value))
+                self.votes.setdefault(incarnation_of(rest), {})[rest] = vote
             elif kind == _DONE:
                 record = ClosedRecord.FromString(value)
                 self.done[unpack_u64(rest)] = Finished(record.done, record.open)
             elif kind == _BURIED:
                 self.buried[rest] = None
+            elif kind == _VIEW:
+                self.view_number = unpack_u64(value)
+            elif kind == _STARTED:
+                self.started[rest.decode()] = unpack_u64(value)
             else:
                 self.retired = unpack_u64(value)

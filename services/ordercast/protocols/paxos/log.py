@@ -9,6 +9,8 @@ are: a new leader fetches those before it leads, so a promise never outgrows the
 were first proposed in, so that whoever appended one can tell its own from equal bytes. A leader that a majority
 does not answer steps down, so that its clients are refused instead of kept waiting.
 
+A member whose disk is empty does not vote before that is safe, and log_admission.py says when it is.
+
 Incarnations are unique among all members, and a round belongs to one incarnation: nobody can propose two things in
 one slot and round, not even by restarting. Suspicion may be wrong at any time without harm.
 """
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.ids import pack_u64
 from ordercast.core.machine import (
     ChannelReset,
     Effect,
@@ -31,6 +34,7 @@ from ordercast.core.machine import (
     TimerFired,
 )
 from ordercast.protocols.paxos.acceptor import RoundKey, round_key, round_message
+from ordercast.protocols.paxos.log_admission import Admission
 from ordercast.protocols.paxos.log_catchup import CatchUp
 from ordercast.protocols.paxos.log_leader import Candidacy, Reign
 from ordercast.protocols.paxos.log_state import ROUND_MIN, LogSettings, LogState, check_message
@@ -40,11 +44,15 @@ from ordercast.v1.consensus_pb2 import (
     LogDecided,
     LogEcho,
     LogFetch,
+    LogFoundAsk,
+    LogFoundGrant,
     LogHeartbeat,
     LogInstall,
     LogPrepare,
     LogPromise,
     LogRejected,
+    LogRejoin,
+    LogRejoined,
     LogTail,
     LogVote,
 )
@@ -72,6 +80,16 @@ class Truncate(Event):
 
     slot: int
     snapshot: bytes
+
+
+@dataclass(slots=True)
+class MayVote(Event):
+    """This member's present disk is the one that its name belongs to now: it may be readmitted.
+
+    `life` is higher than with any earlier disk of this member, and not 0. A member that votes ignores it.
+    """
+
+    life: int
 
 
 # -------------------------------------------------------------------------------------------- to the client
@@ -129,18 +147,32 @@ class LogReplica:
         LogFetch,
         LogTail,
         LogInstall,
+        LogFoundAsk,
+        LogFoundGrant,
+        LogRejoin,
+        LogRejoined,
     )
 
     def __init__(
-        self, process: str, members: tuple[str, ...], client: str, settings: LogSettings | None = None
+        self,
+        process: str,
+        members: tuple[str, ...],
+        client: str,
+        settings: LogSettings | None = None,
+        disk: bytes = b"",
     ) -> None:
-        """`client` is the role of the sibling machine that appends and applies."""
+        """`client` is the role of the sibling machine that appends and applies.
+
+        `disk` is drawn when a disk is made, and no two disks have the same. A driver whose incarnations never
+        repeat, whatever becomes of a disk, need not give one: the first incarnation does as well.
+        """
         assert process in members and list(members) == sorted(set(members))
         self.process = process
         self.members = members
         self.others = tuple(member for member in members if member != process)
         self.client = client
         self.settings = settings or LogSettings()
+        self.disk = disk
         self.incarnation = 0
         self.state = LogState()
         self.leader: str | None = None
@@ -154,6 +186,7 @@ class LogReplica:
         #: Slot -> (round, tag) of what was appended here and is not known to be decided.
         self.mine: dict[int, tuple[RoundKey, bytes]] = {}
         self.catch_up = CatchUp(self)
+        self.admission = Admission(self)
         self.heard_at = 0.0
         #: How long to wait for the leader; drawn at the next tick, where chance is at hand.
         self.patience_s: float | None = None
@@ -171,6 +204,10 @@ class LogReplica:
             LogFetch: self.catch_up.on_fetch,
             LogTail: self.catch_up.on_tail,
             LogInstall: self.catch_up.on_install,
+            LogFoundAsk: self.admission.on_found_ask,
+            LogFoundGrant: self.admission.on_found_grant,
+            LogRejoin: self.admission.on_rejoin,
+            LogRejoined: self.admission.on_rejoined,
         }
 
     def step(self, event: Event) -> list[Effect]:
@@ -187,6 +224,8 @@ class LogReplica:
                 self._on_reset(peer)
             case Truncate(slot=slot, snapshot=snapshot):
                 self.catch_up.truncate(slot, snapshot)
+            case MayVote(life=life):
+                self.admission.on_may_vote(life)
             case Start():
                 self._on_start(event)
         return self.out
@@ -206,7 +245,7 @@ class LogReplica:
     def _on_start(self, event: Start) -> None:
         self.incarnation = event.incarnation
         state = self.state
-        state.recover(event.records)
+        state.recover(event.records, self.disk or pack_u64(event.incarnation))
         self.highest, self.number_max = state.promised, state.promised[0]
         self.heard_at = self.now
         if state.begins:
@@ -214,6 +253,7 @@ class LogReplica:
         for slot in range(state.begins, state.decided):
             self._hand_applied(slot, None)
         self.out.append(SetTimer(TIMER, self.settings.heartbeat_s))
+        self.admission.on_start()
 
     def _on_receive(self, event: Receive) -> None:
         source, message = event.source, event.message
@@ -221,12 +261,14 @@ class LogReplica:
             raise RemoteProtocolError(f"{source!r} is no other member of this log")
         check_message(message, event.incarnation, self.settings)
         self.catch_up.peers_decided[source] = message.decided
-        self._on_message[type(message)](source, message)
+        if not self.admission.is_over(source, message):
+            self._on_message[type(message)](source, message)
         # A promise, or a fetched slot, may have been all that a candidate still lacked.
         self._lead_if_ready()
         if self.reign is not None:
             self.reign.pump()
         self.catch_up.fetch_if_behind(source)
+        self.admission.proceed()
 
     def _on_append(self, append: Append) -> None:
         if len(append.value) > self.settings.value_bytes_max:
@@ -242,7 +284,11 @@ class LogReplica:
         if self.patience_s is None:
             self.patience_s = self.settings.suspect_s * (1 + chance / 2**64)
         self.catch_up.on_tick()
-        if self.reign is not None:
+        if not self.state.votes:
+            self.admission.on_tick()
+            if self.now - self.heard_at >= self.patience_s:
+                self.follow(None)
+        elif self.reign is not None:
             if self.reign.is_answered():
                 self.reign.remind()
             else:
@@ -264,6 +310,7 @@ class LogReplica:
             self.reign.show((peer,))
             self.reign.resend(peer)
         self.catch_up.on_reset(peer)
+        self.admission.on_reset(peer)
 
     # ------------------------------------------------------------------------------------------- phase 1
 
@@ -283,17 +330,20 @@ class LogReplica:
     def _on_prepare(self, source: str, prepare: LogPrepare) -> None:
         """[Paxos phase 1b] Promise to ignore lower rounds, in all slots, and tell the votes in open ones."""
         round_ = round_key(prepare.round)
+        if not self.state.votes:
+            return
         if round_ < self.highest:
             self._reject(source)
             return
         if round_ > self.highest:
-            self._raise_highest(round_)
+            self.raise_highest(round_)
             self.follow(None)
         self._hear()
         if round_ > self.state.promised:
             self.state.promise(round_)
             self.persist()
-        promise = LogPromise(round=prepare.round, decided=self.state.decided)
+        lives = self.state.lives_told()
+        promise = LogPromise(round=prepare.round, decided=self.state.decided, lives=lives)
         for slot, entry in self.state.open_votes(prepare.decided, self.settings.window_count_max).items():
             assert entry.voted is not None
             promise.votes.append(LogVote(slot=slot, round=round_message(entry.voted), item=entry.item))
@@ -322,7 +372,7 @@ class LogReplica:
         A leader that needs those slots sees from our `decided` that it can fetch them. Slots beyond the window
         get no vote either, or our promises would outgrow it; they come again when we have fetched what we lack.
         """
-        if not self._heed_leader(source, accept):
+        if not self._heed_leader(source, accept) or not self.state.votes:
             return
         state, round_ = self.state, round_key(accept.round)
         first = max(accept.first, state.decided)
@@ -336,6 +386,7 @@ class LogReplica:
         if count:
             self.persist()
         accepted = LogAccepted(round=accept.round, decided=state.decided, first=first, count=count)
+        accepted.lives.extend(state.lives_told())
         self.send((source,), accepted)
 
     def _on_answer(self, source: str, answer: LogAccepted | LogEcho) -> None:
@@ -360,7 +411,7 @@ class LogReplica:
         if round_ < self.highest:
             self._reject(source)
             return False
-        self._raise_highest(round_)
+        self.raise_highest(round_)
         self.follow(source)
         self._hear()
         while self.state.decided < message.decided and self.state.holds_decided(round_):
@@ -371,7 +422,8 @@ class LogReplica:
         self._heed_leader(source, decided)
 
     def _on_heartbeat(self, source: str, heartbeat: LogHeartbeat) -> None:
-        if self._heed_leader(source, heartbeat):
+        # One that does not vote supports nobody either: without a majority that votes, nobody leads.
+        if self._heed_leader(source, heartbeat) and self.state.votes:
             self.send((source,), LogEcho(round=heartbeat.round, decided=self.state.decided))
 
     def follow(self, leader: str | None) -> None:
@@ -394,11 +446,13 @@ class LogReplica:
         self.heard_at = self.now
         self.patience_s = None
 
-    def _raise_highest(self, round_: RoundKey) -> None:
+    def raise_highest(self, round_: RoundKey) -> None:
         self.highest = max(self.highest, round_)
         self.number_max = max(self.number_max, round_[0])
 
     def _reject(self, source: str) -> None:
+        if not self.state.votes:
+            return
         promised = round_message(self.highest)
         self.send((source,), LogRejected(promised=promised, decided=self.state.decided))
 

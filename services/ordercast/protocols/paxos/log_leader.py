@@ -110,6 +110,18 @@ class Reign:
             items = items[len(batch) :]
         self.pump()
 
+    def fill(self, until: int) -> None:
+        """A member that is to be readmitted waits for the slots before this one, and nobody appends."""
+        member = self.member
+        count = min(until, member.state.decided + member.settings.window_count_max) - self.next_slot
+        if count > 0 and not self.queue:
+            self._propose([LogItem(origin=round_message(self.round))] * count)
+
+    def discount(self, name: str) -> None:
+        """Count no vote of this member: they are of a life that is over."""
+        for flight in self.flights.values():
+            flight.voters.pop(name, None)
+
     def has_room(self) -> bool:
         settings = self.member.settings
         length = self.next_slot + len(self.queue) - self.member.state.begins

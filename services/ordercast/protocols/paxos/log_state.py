@@ -6,12 +6,15 @@ The records, under a machine's own keys:
     d          u64                 decided: slots 0 to decided - 1 are decided
     e<slot>    LogEntryRecord      a vote, or below `decided` the decided item
     s          LogSnapshotRecord   what the client made of the slots before `begins`
+    v          LogStandingRecord   whether this member votes (log_admission.py); the first record of every new disk
+    l<member>  u64                 the latest life of that member that we heard of
+    m<member>  bytes               the disk of that member that we met while we were all founded
 
 `decided` is written with whatever is written next, never by itself. So after a crash a member may have
 forgotten that some slots were decided, but its votes for them are there: it then learns it once more.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,17 +22,28 @@ from ordercast.core.errors import InvariantBroken, RemoteProtocolError
 from ordercast.core.ids import pack_u64, unpack_u64
 from ordercast.protocols.paxos.acceptor import RoundKey, round_key, round_message
 from ordercast.v1.consensus_pb2 import (
+    LOG_STANDING_EMPTY,
+    LOG_STANDING_FOUNDER,
+    LOG_STANDING_MUTE,
+    LOG_STANDING_UNSPECIFIED,
     LogAccept,
     LogAccepted,
     LogDecided,
     LogEntryRecord,
+    LogFoundAsk,
+    LogFoundGrant,
     LogHeartbeat,
     LogInstall,
     LogItem,
+    LogLife,
     LogPrepare,
     LogPromise,
     LogRejected,
+    LogRejoin,
+    LogRejoined,
     LogSnapshotRecord,
+    LogStanding,
+    LogStandingRecord,
     LogTail,
     Round,
 )
@@ -37,12 +51,17 @@ from ordercast.v1.consensus_pb2 import (
 Record = tuple[bytes, bytes | None]
 
 _PROMISED, _DECIDED, _ENTRY, _SNAPSHOT = b"p", b"d", b"e", b"s"
+_STANDING, _LIFE, _MET = b"v", b"l", b"m"
 
 #: Rounds and slots stay far below what 64 bits hold: nobody can send us to where counting ends.
 NUMBER_MAX = 2**62
 
 #: Below every round that anybody starts.
 ROUND_MIN: RoundKey = (0, 0)
+
+#: More than a log has members.
+LIVES_COUNT_MAX = 64
+DISK_BYTES_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +122,22 @@ class LogState:
         self.snapshot = b""
         #: From `begins` to `decided` without a gap; above it only slots that were voted for.
         self.entries: dict[int, Entry] = {}
+        #: Unspecified on a disk from before there was this record: it votes.
+        self.standing: LogStanding = LOG_STANDING_EMPTY
+        self.life = 0
+        self.disk = b""
+        #: Those that are not 0.
+        self.lives: dict[str, int] = {}
+        self.met: dict[str, bytes] = {}
         self._changes: list[Record] = []
 
-    def recover(self, records: Iterable[tuple[bytes, bytes]]) -> None:
+    def recover(self, records: Sequence[tuple[bytes, bytes]], disk: bytes) -> None:
+        """`disk` names a disk without records; one that has them has its name too."""
+        self.disk = disk
+        if records:
+            self.standing = LOG_STANDING_UNSPECIFIED
+        else:
+            self.stand(LOG_STANDING_EMPTY)
         for key, value in records:
             kind = key[:1]
             if kind == _ENTRY:
@@ -117,6 +149,13 @@ class LogState:
             elif kind == _SNAPSHOT:
                 snapshot = LogSnapshotRecord.FromString(value)
                 self.begins, self.snapshot = snapshot.slot, snapshot.snapshot
+            elif kind == _STANDING:
+                standing = LogStandingRecord.FromString(value)
+                self.standing, self.life, self.disk = standing.standing, standing.life, standing.disk
+            elif kind == _LIFE:
+                self.lives[key[1:].decode()] = unpack_u64(value)
+            elif kind == _MET:
+                self.met[key[1:].decode()] = value
         missing = [slot for slot in range(self.begins, self.decided) if slot not in self.entries]
         if missing or self.begins > self.decided:
             raise InvariantBroken(f"the log on disk has gaps: {missing[:5]}")
@@ -152,11 +191,43 @@ class LogState:
         record = LogSnapshotRecord(slot=slot, snapshot=snapshot)
         self._changes.append((_SNAPSHOT, record.SerializeToString()))
 
+    def stand(self, standing: LogStanding, life: int = 0) -> None:
+        self.standing, self.life = standing, life
+        record = LogStandingRecord(standing=standing, life=life, disk=self.disk)
+        self._changes.append((_STANDING, record.SerializeToString()))
+
+    def note_life(self, member: str, life: int) -> None:
+        self.lives[member] = life
+        self._changes.append((_LIFE + member.encode(), pack_u64(life)))
+
+    def meet(self, member: str, disk: bytes) -> bool:
+        """Whether this is the first disk of that member that we meet, or the same one again."""
+        if member not in self.met:
+            self.met[member] = disk
+            self._changes.append((_MET + member.encode(), disk))
+        return self.met[member] == disk
+
     def _put(self, slot: int, entry: Entry) -> None:
         self.entries[slot] = entry
         self._changes.append((_ENTRY + pack_u64(slot), entry.record()))
 
     # ------------------------------------------------------------------------------------------- queries
+
+    @property
+    def votes(self) -> bool:
+        return self.standing not in (LOG_STANDING_EMPTY, LOG_STANDING_MUTE)
+
+    @property
+    def may_found(self) -> bool:
+        """With what may be its first disk. Only such a member can have met the first disks of the others."""
+        return self.standing in (LOG_STANDING_EMPTY, LOG_STANDING_FOUNDER)
+
+    def unvoted(self) -> int:
+        """From this slot on, there is no vote of ours, and nothing that we know to be decided."""
+        return max(self.decided, max(self.entries, default=-1) + 1)
+
+    def lives_told(self) -> list[LogLife]:
+        return [LogLife(member=member, life=self.lives[member]) for member in sorted(self.lives)]
 
     def open_votes(self, first: int, window: int) -> dict[int, Entry]:
         """Our votes for slots from `first` on that are not known to be decided; they lie within the window."""
@@ -216,6 +287,7 @@ def check_message(message: Any, incarnation: int, settings: LogSettings) -> None
         case LogAccepted():
             if message.count > settings.window_count_max:
                 raise RemoteProtocolError("votes for more slots than the window has")
+            _check_lives(message.lives)
         case LogRejected():
             if message.promised.number > NUMBER_MAX:
                 raise RemoteProtocolError("a round number that nobody reaches")
@@ -226,6 +298,27 @@ def check_message(message: Any, incarnation: int, settings: LogSettings) -> None
         case LogInstall():
             if message.slot > message.decided or len(message.snapshot) > settings.snapshot_bytes_max:
                 raise RemoteProtocolError("a snapshot of undecided slots, or one too large")
+        case LogFoundAsk():
+            _check_disks(message.disk)
+        case LogFoundGrant():
+            _check_disks(message.disk, message.asked)
+        case LogRejoin():
+            if not 0 < message.life <= NUMBER_MAX or message.until > NUMBER_MAX:
+                raise RemoteProtocolError("a life, or a slot, that nobody reaches")
+        case LogRejoined():
+            if message.promised.number > NUMBER_MAX or message.unvoted > NUMBER_MAX:
+                raise RemoteProtocolError("a round, or a slot, that nobody reaches")
+            _check_lives(message.lives)
+
+
+def _check_disks(*disks: bytes) -> None:
+    if not all(0 < len(disk) <= DISK_BYTES_MAX for disk in disks):
+        raise RemoteProtocolError(f"the name of a disk has 1 to {DISK_BYTES_MAX} bytes")
+
+
+def _check_lives(lives: Sequence[LogLife]) -> None:
+    if len(lives) > LIVES_COUNT_MAX or not all(0 < one.life <= NUMBER_MAX for one in lives):
+        raise RemoteProtocolError("more lives than there are members, or more than anyone has")
 
 
 def _check_round(round_: Round, incarnation: int) -> None:
@@ -250,6 +343,7 @@ def _check_item(item: LogItem, settings: LogSettings) -> None:
 
 def _check_promise(promise: LogPromise, settings: LogSettings) -> None:
     """Votes lie within the window of whoever cast them: a new leader has never more to propose again."""
+    _check_lives(promise.lives)
     slots = range(promise.decided, promise.decided + settings.window_count_max)
     before = -1
     for vote in promise.votes:

@@ -34,8 +34,9 @@ from ordercast.core.machine import (
     ViewChanged,
 )
 from ordercast.core.quorums import qualified_majority
-from ordercast.core.view import View
-from ordercast.protocols.paxos.acceptor import ROUND_MAX, RoundKey, round_key, round_message
+from ordercast.core.view import OtherConfiguration, View
+from ordercast.protocols.paxos.acceptor import RoundKey, round_key, round_message
+from ordercast.protocols.paxos.handover import ROUND_MAX
 from ordercast.v1.consensus_pb2 import Accept, Accepted, Closed, Decide, Prepare, Promise, Rejected
 
 TIMER = "proposer"
@@ -66,8 +67,9 @@ class Attempt:
     """One instance, as this process tries to get it decided."""
 
     proposal: Propose
-    #: Those of the proposal that are still there.
+    #: Those of the proposal that are still there, and the configurations that it is in by now.
     groups: tuple[str, ...]
+    configurations: dict[str, int]
     round: RoundKey
     phase: Phase
     value: bytes | None
@@ -114,8 +116,7 @@ class Proposer:
                 self._timer_set = False
                 effects = self._on_timer(event.now)
             case ViewChanged():
-                self._on_view(View(event.view))
-                effects = []
+                effects = self._on_view(View(event.view), event.now)
             case Start():
                 self.incarnation = event.incarnation
                 effects = []
@@ -129,17 +130,33 @@ class Proposer:
     def buffers(self) -> dict[str, int]:
         return {"attempts": len(self.attempts)}
 
-    def _on_view(self, view: View) -> None:
+    def _on_view(self, view: View, now: float) -> list[Effect]:
         """A group that is gone has no say any more.
 
         What was or will be decided without it is decided by majorities of the groups that are left, and those are
         part of every quorum that anybody else, with an older view, may still count.
+
+        Where a group has changed its configuration, its acceptors have to be asked anew, in a round of its own:
+        votes are counted within one. And our value rested on stamps that do not count there.
         """
         self.view = view
+        effects: list[Effect] = []
         for instance, attempt in list(self.attempts.items()):
             attempt.groups = view.known(attempt.groups)
             if not attempt.groups:
                 del self.attempts[instance]
+                continue
+            configurations = attempt.configurations
+            has_changed = any(view.groups[name].configuration != configurations[name] for name in attempt.groups)
+            if has_changed and attempt.phase is not Phase.OVER:
+                effects += self.begin_again(attempt, now)
+        return effects
+
+    def begin_again(self, attempt: Attempt, now: float) -> list[Effect]:
+        assert self.view is not None
+        attempt.configurations = {name: self.view.groups[name].configuration for name in attempt.groups}
+        attempt.value = None
+        return self._start_round(attempt, now)
 
     # ------------------------------------------------------------------------------------------- starting
 
@@ -149,12 +166,13 @@ class Proposer:
     def _on_propose(self, proposal: Propose) -> list[Effect]:
         attempt = self.attempts.get(proposal.instance)
         assert self.view is not None
-        if attempt is None and len(self.view.known(proposal.groups)) < len(proposal.groups):
+        is_late = self.view.configurations(proposal.groups) != proposal.configurations
+        if attempt is None and is_late:
             return []  # Our view is not the client's: it proposes again when nothing comes of this.
         if attempt is not None and attempt.outcome is not None:
             return [Hand(self.client, attempt.outcome)]
         if attempt is not None:
-            if attempt.value is None:
+            if attempt.value is None and not is_late:
                 attempt.value = proposal.value
                 if attempt.phase is Phase.WANTS_VALUE and attempt.value is not None:
                     return self._send_accepts(attempt, proposal.now)
@@ -163,6 +181,7 @@ class Proposer:
         attempt = Attempt(
             proposal,
             proposal.groups,
+            dict(zip(proposal.groups, proposal.configurations, strict=True)),
             (0, self.incarnation),
             Phase.ACCEPT,
             proposal.value,
@@ -195,7 +214,7 @@ class Proposer:
 
     def _on_answer(self, attempt: Attempt, event: Receive) -> list[Effect]:
         if event.source not in self._acceptors(attempt):
-            raise RemoteProtocolError(f"{event.source} is no acceptor of this instance")
+            raise OtherConfiguration(attempt.groups[0], f"{event.source} is no acceptor of this instance")
         return self._on_message[type(event.message)](attempt, event)
 
     def _on_promise(self, attempt: Attempt, event: Receive) -> list[Effect]:
@@ -225,12 +244,12 @@ class Proposer:
             return []
         proposal, value = attempt.proposal, attempt.value
         assert value is not None
-        others = [learner for learner in proposal.learners if learner != self.process]
+        assert self.view is not None
+        others = [process for process in self.view.replicas_of(attempt.groups) if process != self.process]
         decided = Decided(event.now, event.wall, proposal.instance, value)
         attempt.phase, attempt.outcome = Phase.OVER, decided
         effects: list[Effect] = [Hand(self.client, decided)]
         if others:
-            assert self.view is not None
             urgent = self.view.is_awaited_elsewhere(proposal.groups, self.process)
             effects.insert(0, Send(others, Decide(instance=proposal.instance, value=value), urgent))
         return effects
@@ -246,7 +265,9 @@ class Proposer:
             attempt.phase = Phase.BACKOFF
             # Ranks differ and the wait doubles, so of two proposers that keep outbidding each other one is
             # soon alone for longer than a round takes, however slow the network is.
-            rank = attempt.proposal.learners.index(self.process)
+            assert self.view is not None
+            learners = self.view.replicas_of(attempt.groups)
+            rank = learners.index(self.process) if self.process in learners else len(learners)
             attempt.deadline = event.now + attempt.backoff * (1 + rank)
             attempt.backoff = min(attempt.backoff * 2, self.settings.backoff_s_max)
         return []

@@ -1,140 +1,81 @@
-"""Recovery from the own disk, and catching up with the group: from its log, or from a snapshot.
+"""Catching up with the group: from its log, or, where that no longer begins early enough, from a snapshot.
 
-[E5] A replica that comes back is a slow one: it reads what it persisted, and asks for the delivered prefix it
-lacks. [E8] It never counts an envelope as delivered because somebody calls it closed; only its place in the
-log says what came before it.
+[E5] A replica that comes back is a slow one, and asks for the delivered prefix it lacks. A learner does nothing
+else. [E8] Nobody counts an envelope as delivered because somebody calls it closed; only its place in the log says
+what came before it.
+
+One piece is asked for at a time, by the position that it begins at: so whoever is interrupted goes on where it
+was, and with another source if it must. copying.py is about logs whose beginning is gone.
 """
 
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ordercast.core.errors import RemoteProtocolError
-from ordercast.core.ids import CLOCK_MAX, ID_BYTES, KEY_BYTES, KEY_MIN, sn_of, unpack_u64
-from ordercast.core.machine import Deliver, LogRead, Persist, ReadLog, Receive, ResetLog, Send
-from ordercast.core.view import names_of
+from ordercast.core.ids import CLOCK_MAX, KEY_BYTES, KEY_MIN, sn_of
+from ordercast.core.machine import LogRead, ReadLog, Receive, Send, SetTimer
+from ordercast.core.view import Group, OtherConfiguration, UnknownGroup, names_of
 from ordercast.protocols.scalatom import records
-from ordercast.protocols.scalatom.held import Held
+from ordercast.protocols.scalatom.copying import Copying
 from ordercast.protocols.scalatom.records import Record
 from ordercast.protocols.scalatom.replica import Replica
-from ordercast.v1.common_pb2 import Header, Span
-from ordercast.v1.sequencer_pb2 import (
-    DeliveredRecord,
-    DoneRecord,
-    FetchLog,
-    LogChunk,
-    LogEntry,
-    PositionRecord,
-    ProducerRecord,
-    Snapshot,
-    StampedRecord,
-)
+from ordercast.v1.common_pb2 import Header
+from ordercast.v1.sequencer_pb2 import FetchLog, LogChunk, LogEntry
 
 if TYPE_CHECKING:
     from ordercast.protocols.scalatom.machine import Scalatom
+
+COPY_TIMER = "copy"
+#: A learner that is no further behind than so many envelopes has caught up: the hand-over brings the rest.
+CLOSE = 64
+
+
+def checksum_of(entries: Iterable[LogEntry]) -> int:
+    found = 0
+    for entry in entries:
+        found = zlib.crc32(entry.SerializeToString(deterministic=True), found)
+    return found
 
 
 class CatchUp:
     def __init__(self, machine: "Scalatom") -> None:
         self.machine = machine
-
-    # ------------------------------------------------------------------------------------------- recovery
-
-    def recover(self, saved: list[tuple[bytes, bytes]]) -> None:
-        """Rebuild everything from the records; what they do not say, peers will."""
-        machine = self.machine
-        producers: dict[bytes, ProducerRecord] = {}
-        spans: dict[bytes, list[Span]] = {}
-        stamped: list[StampedRecord] = []
-        for key, value in saved:
-            kind = key[:1]
-            if kind == records.STAMPED:
-                stamped.append(StampedRecord.FromString(value))
-            elif kind == records.CLOCK:
-                machine.reserved = unpack_u64(value)
-            elif kind == records.RETIRED:
-                machine.retirement.below = unpack_u64(value)
-            elif kind in records.OF_GROUPS and records.group_of(key) not in machine.replicas:
-                machine.groups.delete_left_over(key)
-            elif kind == records.POSITION:
-                record = PositionRecord.FromString(value)
-                replica = machine.replicas[records.group_of(key)]
-                replica.position, replica.offset = record.position, record.offset
-                replica.last_key = record.order_key
-            elif kind == records.PRODUCER:
-                producers[key] = ProducerRecord.FromString(value)
-            elif kind == records.SPAN:
-                spans.setdefault(records.producer_of_span(key), []).append(Span.FromString(value))
-            elif kind == records.DELIVERED:
-                self._recover_delivered(machine.replicas[records.group_of(key)], value)
-            elif kind == records.DONE:
-                machine.replicas[records.group_of(key)].load_done(DoneRecord.FromString(value))
-        for name, replica in machine.replicas.items():
-            mine = {key: head for key, head in producers.items() if records.group_of(key) == name}
-            for key, head in mine.items():
-                head.spans.extend(sorted(spans.get(key, []), key=lambda span: span.first_sequence))
-            replica.producers.load(list(mine.values()))
-        for envelope in stamped:
-            self._recover_stamped(envelope)
-        self.restore_clock()
-        for replica in machine.replicas.values():
-            # What was forgotten before the crash is not known one by one any more.
-            replica.history.forget_all_below(replica.clock, replica.last_key)
-
-    def restore_clock(self) -> None:
-        """[E7] From the reservation: whatever clock we gossiped, it was not above that."""
-        machine = self.machine
-        machine.clock = machine.restored = machine.reserved
-        for replica in machine.replicas.values():
-            replica.clock = machine.restored
-
-    def _recover_delivered(self, replica: Replica, value: bytes) -> None:
-        record = DeliveredRecord.FromString(value)
-        rec_ts = record.rec_ts if record.HasField("rec_ts") else None
-        replica.load_delivered(record, rec_ts)
-        if rec_ts is None:
-            return
-        replica.history.add(record.id, rec_ts)
-        assert self.machine.view is not None
-        held = self.machine.hear_of(record.id)
-        held.names = self.machine.view.known(d.group for d in record.destinations)
-        self._own(held, rec_ts)
-        held.sn = sn_of(record.order_key)
-
-    def _recover_stamped(self, record: StampedRecord) -> None:
-        machine, envelope = self.machine, record.envelope
-        assert machine.view is not None
-        held = machine.hear_of(envelope.header.id)
-        held.names = machine.view.known(d.group for d in envelope.header.destinations)
-        held.envelope = envelope
-        self._own(held, record.rec_ts)
-        local = [name for name in held.names if name in machine.replicas]
-        held.undelivered = {n: None for n in local if not machine.replicas[n].has_delivered(held.id)}
-        for name in held.undelivered:
-            machine.replicas[name].stamp(held.id, record.rec_ts)
-            if held.sn is not None:
-                machine.replicas[name].decide(held.id, held.sn)
-        if not held.undelivered:
-            # It was only for groups that are gone, or waited only for those.
-            machine.settle(held)
-            machine.release(held.id)
-
-    def _own(self, held: Held, rec_ts: int) -> None:
-        held.rec_ts = held.stamps[self.machine.process] = rec_ts
-        held.owners[self.machine.process] = None
+        self.copying = Copying(machine)
+        #: Groups whose next piece is asked for at that time, and of whom: not all at once.
+        self.due: dict[str, tuple[float, str]] = {}
+        self.on_snapshot_ask = self.copying.on_ask
+        self.on_snapshot_part = self.copying.on_part
 
     # ------------------------------------------------------------------------------------------- fetching
 
     def on_tick(self, replica: Replica) -> None:
         """Stuck for a whole tick though somebody is further: its log has what we lack."""
+        self.copying.on_tick()
+        if not replica.is_active or replica.copied is not None:
+            if self.machine.now >= replica.fetch_due and not replica.is_stopped:
+                self.fetch_in_turn(replica, self.sources(replica))
+            return
         if replica.position == replica.position_at_tick and self.machine.now >= replica.fetch_due:
             ahead = [name for name, peer in replica.peers.items() if peer.position > replica.position]
             if ahead:
-                # In turn: one of them may be dead and never answer.
-                replica.fetches += 1
-                self.fetch(replica, ahead[replica.fetches % len(ahead)])
+                self.fetch_in_turn(replica, ahead)
             else:
                 self._ask_those_who_forgot(replica)
         replica.position_at_tick = replica.position
+
+    def fetch_in_turn(self, replica: Replica, sources: Sequence[str]) -> None:
+        """One of them may be dead and never answer."""
+        if sources:
+            replica.fetches += 1
+            self.fetch(replica, sources[replica.fetches % len(sources)])
+
+    def sources(self, replica: Replica) -> list[str]:
+        """Who has the log, for somebody who is no active replica."""
+        group, process = replica.group, self.machine.process
+        former = group.former.replicas if group.former is not None else ()
+        names = dict.fromkeys([*group.replicas, *former])
+        return [name for name in names if name != process and name not in group.lost]
 
     def _ask_those_who_forgot(self, replica: Replica) -> None:
         for name, peer in replica.peers.items():
@@ -142,7 +83,8 @@ class CatchUp:
                 self.fetch(replica, name)
 
     def fetch(self, replica: Replica, source: str) -> None:
-        fetch = FetchLog(group=replica.name, configuration=replica.group.configuration, position=replica.position)
+        position = replica.position if replica.copied is None else replica.copied
+        fetch = FetchLog(group=replica.name, configuration=replica.group.configuration, position=position)
         replica.fetch_due = self.machine.now + self.machine.patience_s()
         self.machine.out.append(Send((source,), fetch))
 
@@ -152,12 +94,62 @@ class CatchUp:
             for name in replica.peers:
                 self.fetch(replica, name)
 
+    def fetch_next(self, replica: Replica, source: str, size: int) -> None:
+        """After a piece of that size, at the rate that is allowed."""
+        machine = self.machine
+        wait_s = size / machine.settings.copy_bytes_per_s
+        if wait_s < 0.001:
+            self.fetch(replica, source)
+            return
+        replica.fetch_due = machine.now + wait_s + machine.patience_s()
+        self.due[replica.name] = (machine.now + wait_s, source)
+        machine.out.append(SetTimer(COPY_TIMER, min(at for at, _ in self.due.values()) - machine.now))
+
+    def on_timer(self) -> None:
+        machine = self.machine
+        for name, (at, source) in list(self.due.items()):
+            if machine.now >= at:
+                del self.due[name]
+                if name in machine.replicas:
+                    self.fetch(machine.replicas[name], source)
+        if self.due:
+            machine.out.append(SetTimer(COPY_TIMER, min(at for at, _ in self.due.values()) - machine.now))
+
+    # ------------------------------------------------------------------------------------------- answering
+
+    def checked(self, name: str, configuration: int, source: str, *, asks: bool) -> Replica:
+        """Logs are the same in every configuration. Who may ask and who may tell is for our view to say.
+
+        Who copies, and who was a member before, changes within a configuration: others may not have heard of it.
+        """
+        machine = self.machine
+        assert machine.view is not None
+        group = machine.view.groups.get(name)
+        if group is None:
+            raise UnknownGroup(name)
+        group.check(configuration)
+        if source not in self._concerned(group, asks=asks):
+            raise OtherConfiguration(name, f"{source} has no part in {name!r}")
+        replica = machine.replicas.get(name)
+        if replica is None:
+            raise OtherConfiguration(name, f"no replica of {name!r} here")
+        return replica
+
+    def _concerned(self, group: Group, *, asks: bool) -> tuple[str, ...]:
+        former = group.former.replicas if group.former is not None else ()
+        return (*group.replicas, *former, *(group.learners if asks else ()))
+
     def on_fetch(self, event: Receive) -> None:
         fetch: FetchLog = event.message
-        replica, _ = self.machine.gossiper.checked(fetch.group, fetch.configuration, event.source)
+        replica = self.checked(fetch.group, fetch.configuration, event.source, asks=True)
+        if replica.copied is not None:
+            return
         if fetch.position < replica.position:
             count = self.machine.settings.log_chunk
             self.machine.out.append(ReadLog(replica.name, fetch.position, count, tag=event.source))
+        else:
+            # Who is no active replica hears of our position in no other way.
+            self._send_chunk(replica, event.source, fetch.position, (), 0)
 
     def on_log_read(self, event: LogRead) -> None:
         machine = self.machine
@@ -167,19 +159,22 @@ class CatchUp:
         if event.tag.startswith(records.REPORT):
             id_ = bytes.fromhex(event.tag.removeprefix(records.REPORT))
             machine.on_report_read(event.group, id_, event.entries)
-        elif event.tag.startswith(records.SNAPSHOT):
-            self._send_snapshot(replica, event)
-        elif event.position < event.begins:
-            self._read_for_snapshot(replica, event.begins, records.SNAPSHOT + event.tag)
-        elif event.entries:
-            chunk = LogChunk(
-                group=replica.name,
-                configuration=replica.group.configuration,
-                position=event.position,
-                entries=self._as_fit(event.entries),
-                head=replica.position,
-            )
-            machine.out.append(Send((event.tag,), chunk))
+        elif event.entries or event.position < event.begins:
+            self._send_chunk(replica, event.tag, event.position, self._as_fit(event.entries), event.begins)
+
+    def _send_chunk(
+        self, replica: Replica, to: str, position: int, entries: Sequence[LogEntry], begins: int
+    ) -> None:
+        chunk = LogChunk(
+            group=replica.name,
+            configuration=replica.group.configuration,
+            position=position,
+            entries=entries,
+            head=replica.position,
+            begins=begins,
+            checksum=checksum_of(entries),
+        )
+        self.machine.out.append(Send((to,), chunk))
 
     def _as_fit(self, entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
         """As many as a chunk may have bytes, but one at least; whoever catches up asks for the rest."""
@@ -190,13 +185,34 @@ class CatchUp:
                 return entries[:count]
         return entries
 
+    # ------------------------------------------------------------------------------------------- hearing
+
     def on_chunk(self, event: Receive) -> None:
         chunk: LogChunk = event.message
         machine = self.machine
-        replica, peer = machine.gossiper.checked(chunk.group, chunk.configuration, event.source)
-        peer.position = max(peer.position, chunk.head)
-        new = list(chunk.entries)[max(replica.position - chunk.position, 0) :]
+        replica = self.checked(chunk.group, chunk.configuration, event.source, asks=False)
+        # While nodes are upgraded, some senders are of an early version, which has no checksum.
+        if chunk.HasField("checksum") and chunk.checksum != checksum_of(chunk.entries):
+            raise RemoteProtocolError("a piece of a log that was damaged on the way")
+        if not chunk.begins <= chunk.head <= CLOCK_MAX or chunk.position > CLOCK_MAX:
+            raise RemoteProtocolError("a log that ends before it begins")
         self._check_entries(replica, chunk.entries)
+        peer = replica.peers.get(event.source)
+        if peer is not None:
+            peer.position = max(peer.position, chunk.head)
+        replica.head = chunk.head
+        if replica.is_stopped:
+            return
+        replica.fetch_due = machine.now  # answered: whoever wants more may ask
+        if self.copying.is_about(replica, chunk):
+            self.copying.on_chunk(replica, chunk, event.source)
+        else:
+            self._deliver(replica, chunk, event.source)
+        machine.hand_over.on_progress(replica)
+
+    def _deliver(self, replica: Replica, chunk: LogChunk, source: str) -> None:
+        machine = self.machine
+        new = list(chunk.entries)[max(replica.position - chunk.position, 0) :]
         if chunk.position <= replica.position and any(replica.is_in_prefix(e.envelope.header.id) for e in new):
             raise RemoteProtocolError("an entry that was delivered before")
         news = False
@@ -207,7 +223,7 @@ class CatchUp:
         machine.raise_clock(replica, sn_of(replica.last_key) + 1)
         machine.touched[replica.name] = None
         if news and replica.position < chunk.head:
-            self.fetch(replica, event.source)
+            self.fetch_next(replica, source, chunk.ByteSize())
 
     def _check_entries(self, replica: Replica, entries: Sequence[LogEntry]) -> None:
         last = KEY_MIN
@@ -222,88 +238,17 @@ class CatchUp:
 
     def _check_header(self, replica: Replica, header: Header) -> None:
         """By its own group only: others that it names may be gone by now, or not yet in our view."""
-        self.machine.check_form(header)
+        self.machine.stamping.check_form(header)
         if replica.name not in names_of(header.destinations):
             raise RemoteProtocolError("not an entry of this group's log")
         for destination in header.destinations:
-            if destination.group == replica.name:
-                replica.group.check(destination.configuration)
+            if destination.group == replica.name and destination.configuration > replica.group.configuration:
+                raise OtherConfiguration(replica.name, "an entry of a later configuration")
 
-    # ------------------------------------------------------------------------------------------- snapshots
+    # --------------------------------------------------------------------------------------------- state
 
-    def snapshot(self, replica: Replica) -> Snapshot:
-        """Everything that follows from the log, for someone to whom the log itself is no longer available."""
-        return Snapshot(
-            group=replica.name,
-            configuration=replica.group.configuration,
-            position=replica.position,
-            offset=replica.offset,
-            order_key=replica.last_key,
-            producers=replica.producers.messages(),
-            done=[replica.done_message(incarnation) for incarnation in replica.done],
-            delivered=[replica.delivered_message(id_) for id_ in replica.delivered],
-            retired=self.machine.retired,
-        )
-
-    def _read_for_snapshot(self, replica: Replica, begins: int, tag: str) -> None:
-        """The state, and all that is left of the log: whoever takes the state counts as having the bodies."""
-        self.machine.out.append(ReadLog(replica.name, begins, replica.position - begins, tag))
-
-    def _send_snapshot(self, replica: Replica, event: LogRead) -> None:
-        if event.position + len(event.entries) != replica.position:
-            # Something was delivered, or dropped by retention, since we asked: state and log must fit together.
-            self._read_for_snapshot(replica, max(event.position, event.begins), event.tag)
-            return
-        snapshot = self.snapshot(replica)
-        snapshot.entries.extend(event.entries)
-        self.machine.out.append(Send((event.tag.removeprefix(records.SNAPSHOT),), snapshot))
-
-    def on_snapshot(self, event: Receive) -> None:
-        snapshot: Snapshot = event.message
-        machine = self.machine
-        replica, _ = machine.gossiper.checked(snapshot.group, snapshot.configuration, event.source)
-        self._check_snapshot(replica, snapshot)
-        if snapshot.position <= replica.position:
-            return
-        changes = self.clear(replica)
-        machine.retire(snapshot.retired)
-        replica.position, replica.offset = snapshot.position, snapshot.offset
-        replica.last_key = snapshot.order_key
-        replica.producers.load(list(snapshot.producers))
-        for done in snapshot.done:
-            replica.load_done(done)
-        for record in snapshot.delivered:
-            held = machine.held.get(record.id)
-            mine = held.rec_ts if held is not None and not record.buried else None
-            replica.load_delivered(record, mine)
-        machine.raise_clock(replica, sn_of(replica.last_key) + 1)
-        changes += self._records(replica)
-        self._settle_delivered(replica)
-        begins = replica.position - len(snapshot.entries)
-        machine.out.append(ResetLog(replica.name, begins))
-        for index, entry in enumerate(snapshot.entries):
-            machine.out.append(Deliver(replica.name, begins + index, entry))
-        machine.out.append(Persist(changes + machine.changes))
-        machine.changes = []
-        machine.touched[replica.name] = None
-
-    def _check_snapshot(self, replica: Replica, snapshot: Snapshot) -> None:
-        """Nothing of it is behind its own end, and its end is not behind ours."""
-        end = snapshot.order_key
-        if len(end) != KEY_BYTES or sn_of(end) > CLOCK_MAX:
-            raise RemoteProtocolError("not an order key")
-        if snapshot.retired > CLOCK_MAX:
-            raise RemoteProtocolError("not an incarnation")
-        self._check_entries(replica, snapshot.entries)
-        if len(snapshot.entries) > snapshot.position or any(entry.order_key > end for entry in snapshot.entries):
-            raise RemoteProtocolError("a snapshot with entries behind its end")
-        for record in snapshot.delivered:
-            if len(record.id) != ID_BYTES or len(record.order_key) != KEY_BYTES:
-                raise RemoteProtocolError("a snapshot with a record of no envelope")
-            if record.order_key > end or record.position >= snapshot.position:
-                raise RemoteProtocolError("a snapshot with a record behind its end")
-        if snapshot.position > replica.position and end <= replica.last_key:
-            raise RemoteProtocolError("a snapshot that is further and behind at once")
+    def has_caught_up(self, replica: Replica) -> bool:
+        return replica.copied is None and replica.head is not None and replica.position + CLOSE >= replica.head
 
     def clear(self, replica: Replica) -> list[Record]:
         """Everything but the position: a snapshot replaces it, or the group is gone."""
@@ -312,28 +257,3 @@ class CatchUp:
         changes += replica.producers.clear()
         replica.delivered, replica.done = {}, {}
         return changes
-
-    def _records(self, replica: Replica) -> list[Record]:
-        changes = [replica.delivered_record(id_) for id_ in replica.delivered]
-        changes += replica.producers.records()
-        changes += [replica.done_record(incarnation) for incarnation in replica.done]
-        changes.append(replica.position_record())
-        return changes
-
-    def _settle_delivered(self, replica: Replica) -> None:
-        """Own entries that the snapshot covers: kept if its table has them, else they count as forgotten."""
-        machine = self.machine
-        replica.drop_open()
-        for held in list(machine.held.values()):
-            if not replica.has_delivered(held.id):
-                continue
-            delivered = replica.delivered.get(held.id)
-            held.undelivered.pop(replica.name, None)
-            if delivered is not None:
-                machine.learn(held, sn_of(delivered.key))
-            if held.rec_ts is not None and (delivered is None or delivered.buried):
-                replica.history.forget(held.id, held.rec_ts, replica.last_key)
-                replica.forgotten.append(held.id)
-            machine.settle(held)
-        replica.history.forget_all_below(replica.clock, replica.last_key)
-        machine.release_forgotten(replica)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, ID_BYTES, KEY_BYTES, incarnation_of, sn_of
 from ordercast.core.machine import Receive, Send
-from ordercast.core.view import UnknownGroup
+from ordercast.core.view import OtherConfiguration, UnknownGroup
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.history import Peer
 from ordercast.protocols.scalatom.replica import Replica
@@ -62,8 +62,9 @@ class Gossiper:
 
     def tell_news(self, replica: Replica) -> None:
         """Rides on a stamp to the same peers: then the decision need not wait for gossip of its own."""
-        for name in replica.peers:
-            self.tell(replica, name, urgent=False)
+        if replica.is_active:
+            for name in replica.peers:
+                self.tell(replica, name, urgent=False)
 
     def tell_up_to(self, replica: Replica, sn: int, coordinator: str) -> None:
         """Decided at sn: whoever was not yet told a clock above it waits for one."""
@@ -78,7 +79,7 @@ class Gossiper:
         If the peer waits for it, it is told at once. Otherwise it is told before it has to wait: on the way back
         to the coordinator this travels with our stamp, and a delivery need not wait for gossip of its own.
         """
-        peer = replica.peers.get(name)
+        peer = replica.peers.get(name) if replica.is_active else None
         if peer is None or self._may_owe(replica, name, coordinator):
             return
         is_awaited = peer.told <= peer.wants
@@ -110,7 +111,7 @@ class Gossiper:
 
     def tell_again(self, name: str) -> None:
         for replica in self.machine.replicas.values():
-            if name in replica.peers:
+            if replica.is_active and name in replica.peers:
                 self.tell(replica, name, even_if_empty=True)
 
     # ------------------------------------------------------------------------------------------- hearing
@@ -161,15 +162,17 @@ class Gossiper:
         self.tell(replica, event.source, even_if_empty=True)
 
     def checked(self, group: str, configuration: int, source: str) -> tuple[Replica, Peer]:
+        """Statements have a base and questions are asked again: nothing is lost by not understanding one yet."""
         assert self.machine.view is not None
-        replica = self.machine.replicas.get(group)
-        if replica is None and group not in self.machine.view.groups:
-            # Statements have a base and questions are asked again: nothing is lost by not understanding this yet.
+        known = self.machine.view.groups.get(group)
+        if known is None:
             raise UnknownGroup(group)
+        known.check(configuration)
+        replica = self.machine.replicas.get(group)
         if replica is None:
             raise RemoteProtocolError(f"no replica of {group!r} here")
-        replica.group.check(configuration)
-        peer = replica.peers.get(source)
-        if peer is None:
+        if source not in known.replicas or source == self.machine.process:
             raise RemoteProtocolError(f"{source} is no other replica of {group!r}")
-        return replica, peer
+        if not replica.is_active:
+            raise OtherConfiguration(group, f"the replica of {group!r} here has not started")
+        return replica, replica.peers[source]

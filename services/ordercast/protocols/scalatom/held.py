@@ -1,5 +1,6 @@
 """An envelope that this process holds, or has heard of, until every replica here has forgotten it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ordercast.v1.common_pb2 import Envelope
@@ -12,16 +13,18 @@ class Held:
     names: tuple[str, ...] = ()
     #: None before it came, and again after it was delivered in every group here.
     envelope: Envelope | None = None
-    #: Our own stamp.
-    rec_ts: int | None = None
-    #: Stamps by process, our own included once it is made.
-    stamps: dict[str, int] = field(default_factory=dict)
+    #: Our own stamps, by group. All are the same, unless some group's configuration changed meanwhile.
+    own: dict[str, int] = field(default_factory=dict)
+    #: Stamps by group and process, our own included: each of the group's configuration in our view.
+    stamps: dict[str, dict[str, int]] = field(default_factory=dict)
     #: Processes that are known to hold it durably (E4).
     owners: dict[str, None] = field(default_factory=dict)
     sn: int | None = None
     #: Groups here in which it is not delivered yet.
     undelivered: dict[str, None] = field(default_factory=dict)
     proposed: bool = False
+    #: But one of its groups has changed since, so that the value counts no more.
+    again: bool = False
     #: When it was first heard of.
     since: float = 0.0
     #: When to look after it, and how long to wait after that.
@@ -40,3 +43,23 @@ class Held:
 
     def is_held_by(self, process: str) -> bool:
         return process in self.owners
+
+    def note_stamp(self, group: str, process: str, rec_ts: int) -> None:
+        """A process stamps once in a configuration."""
+        stamps = self.stamps.get(group)
+        if stamps is None:
+            self.stamps[group] = {process: rec_ts}
+        else:
+            stamps.setdefault(process, rec_ts)
+
+    def stamp(self, group: str, process: str, rec_ts: int) -> None:
+        """Our own."""
+        self.own[group] = rec_ts
+        self.note_stamp(group, process, rec_ts)
+
+    def stamped(self, group: str) -> Iterable[str]:
+        """Who has, in this group."""
+        return self.stamps.get(group, ())
+
+    def highest(self) -> int:
+        return max(rec_ts for stamps in self.stamps.values() for rec_ts in stamps.values())

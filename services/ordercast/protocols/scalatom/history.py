@@ -6,7 +6,7 @@ with it is above n, for whatever that peer stamps later gets at least that clock
 """
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from ordercast.core.ids import KEY_MIN
@@ -32,6 +32,7 @@ class OwnHistory:
     def __init__(self) -> None:
         self._stamps: list[int] = []
         self._ids: list[bytes] = []
+        self._entry: dict[bytes, int] = {}
         #: Forgotten entries, by rising rec_ts, and the highest order key from each one to the last.
         self._forgotten: list[tuple[int, bytes]] = []
         self._floor: tuple[int, bytes] = (-1, KEY_MIN)
@@ -40,15 +41,30 @@ class OwnHistory:
         return len(self._ids)
 
     def add(self, id_: bytes, rec_ts: int) -> None:
+        """The lowest entry of an envelope is the one that counts: a hand-over brings others' as well."""
+        known = self._entry.get(id_)
+        if known is not None and known <= rec_ts:
+            return
+        if known is not None:
+            self._remove(id_, known)
         index = bisect_left(self._stamps, rec_ts)
         self._stamps.insert(index, rec_ts)
         self._ids.insert(index, id_)
+        self._entry[id_] = rec_ts
 
-    def forget(self, id_: bytes, rec_ts: int, key: bytes) -> None:
-        index = bisect_left(self._stamps, rec_ts)
-        if index == len(self._ids) or self._ids[index] != id_:
-            return
+    def entry(self, id_: bytes) -> int | None:
+        return self._entry.get(id_)
+
+    def _remove(self, id_: bytes, rec_ts: int) -> None:
+        # Own stamps differ. Entries that were handed over may be equal, of many members a few.
+        index = self._ids.index(id_, bisect_left(self._stamps, rec_ts))
         del self._stamps[index], self._ids[index]
+
+    def forget(self, id_: bytes, key: bytes) -> None:
+        rec_ts = self._entry.pop(id_, None)
+        if rec_ts is None:
+            return
+        self._remove(id_, rec_ts)
         self._forgotten.insert(bisect_left(self._forgotten, (rec_ts, key)), (rec_ts, key))
         if len(self._forgotten) > FORGOTTEN_MAX:
             self.prune(self._forgotten[FORGOTTEN_MAX // 2][0])
@@ -57,6 +73,13 @@ class OwnHistory:
         """After a restart or a snapshot: any entry below the clock may have been forgotten, up to the key."""
         self._forgotten = []
         self._floor = (clock, max(self._floor[1], key))
+
+    def keep(self, ids: Container[bytes], clock: int, key: bytes) -> None:
+        """In a new configuration: only these; the others are delivered, up to the key."""
+        kept = [(ts, id_) for ts, id_ in zip(self._stamps, self._ids, strict=True) if id_ in ids]
+        self._stamps, self._ids = [ts for ts, _ in kept], [id_ for _, id_ in kept]
+        self._entry = {id_: ts for ts, id_ in kept}
+        self.forget_all_below(clock, key)
 
     def prune(self, told: int) -> None:
         """Every peer was told of the entries below this: keep what was forgotten among them as one key."""
@@ -82,6 +105,8 @@ class OwnHistory:
                 clock = rec_ts
                 break
             entries.append((rec_ts, id_))
+        while entries and entries[-1][0] >= clock:
+            entries.pop()  # at the same place as the one that is withheld: from a hand-over
         return Statement(base, clock, entries, self.forgotten_since(base))
 
     def forgotten_since(self, base: int) -> bytes:

@@ -6,6 +6,9 @@ and durably before anyone hears of it. So if all stamps are known, and those bel
 majority by themselves, then every proposal that was or will be made is that highest stamp: it is decided, whether
 acceptors know it or not. Who has to find out later, after a crash, collects stamps and gets to the same number.
 
+That holds within the configurations that the envelope was sent to. In a later one there may be votes from before,
+so there consensus decides; and what was decided here, the stamps that are handed over lead to again (README.md).
+
 A group that is gone takes its stamps with it. So nobody proposes a number of its own for an envelope one of whose
 groups is gone (`Held.is_whole`): it is decided already, and others know at what.
 
@@ -18,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from ordercast.core.ids import pack_u64
 from ordercast.core.machine import Send, SetTimer
-from ordercast.core.quorums import qualified_majority
+from ordercast.core.quorums import has_majority
 from ordercast.protocols.scalatom.held import Held
 from ordercast.v1.consensus_pb2 import Decide
 
@@ -39,13 +42,16 @@ class Implied:
     def on_quorum(self, held: Held) -> None:
         """We coordinate it, and a qualified majority has stamped it: decide, wait for more stamps, or propose."""
         machine = self.machine
-        sn = max(held.stamps.values())
+        assert held.envelope is not None
+        sn = held.highest()
         missing = self._missing(held)
-        if not machine.settings.stamps_wait_s or self.is_open(held, sn):
+        may_imply = machine.settings.stamps_wait_s and machine.may_skip_votes(held.envelope.header)
+        if not may_imply or self.is_open(held, sn):
             machine.propose(held, sn)
             return
-        for process in held.stamps:
-            self.late.pop(process, None)
+        for stamps in held.stamps.values():
+            for process in stamps:
+                self.late.pop(process, None)
         if not missing:
             self._decide(held, sn)
             return
@@ -75,11 +81,13 @@ class Implied:
 
     def is_open(self, held: Held, sn: int) -> bool:
         """Another proposer may have a quorum whose highest stamp is below this one."""
-        machine = self.machine
-        assert machine.view is not None
-        groups = machine.view.groups
-        lower = {process for process, stamp in held.stamps.items() if stamp < sn}
-        return bool(lower) and qualified_majority((groups[name].replicas for name in held.names), lower)
+        assert self.machine.view is not None
+        groups = self.machine.view.groups
+        for name in held.names:
+            lower = [process for process, stamp in held.stamps[name].items() if stamp < sn]
+            if not lower or not has_majority(groups[name].replicas, lower):
+                return False
+        return True
 
     def heard(self, held: Held, process: str) -> None:
         """It stamped what is not decided yet. If we proposed that without it: in time, had we waited?"""
@@ -100,7 +108,8 @@ class Implied:
 
     def _missing(self, held: Held) -> list[str]:
         assert self.machine.view is not None
-        return [process for process in self.machine.view.replicas_of(held.names) if process not in held.stamps]
+        groups = self.machine.view.groups
+        return [p for name in held.names for p in groups[name].replicas if p not in held.stamps.get(name, ())]
 
     def _set_timer(self, delay: float) -> None:
         if not self._is_timer_set:

@@ -17,7 +17,6 @@ from ordercast.core.ids import (
     ID_BYTES,
     KEY_BYTES,
     U64_MAX,
-    counter_of,
     incarnation_of,
     order_key,
     pack_u64,
@@ -39,6 +38,7 @@ from ordercast.core.machine import (
     LogRead,
     Observe,
     Persist,
+    Progress,
     Propose,
     ReadLog,
     Receive,
@@ -50,19 +50,21 @@ from ordercast.core.machine import (
     ViewChanged,
     Watermark,
 )
-from ordercast.core.quorums import qualified_majority
-from ordercast.core.view import View
+from ordercast.core.view import OtherConfiguration, View
 from ordercast.protocols.scalatom import records
-from ordercast.protocols.scalatom.catchup import CatchUp
+from ordercast.protocols.scalatom.catchup import COPY_TIMER, CatchUp
 from ordercast.protocols.scalatom.gossip import Gossiper
 from ordercast.protocols.scalatom.groups import Groups
+from ordercast.protocols.scalatom.handover import Handing
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.implied import STAMPS_TIMER, Implied
 from ordercast.protocols.scalatom.records import Record
+from ordercast.protocols.scalatom.recovery import Recovery
 from ordercast.protocols.scalatom.repair import Repair
 from ordercast.protocols.scalatom.replica import Replica, Retirement
 from ordercast.protocols.scalatom.settings import Settings
-from ordercast.v1.common_pb2 import Destination, Envelope, Header
+from ordercast.protocols.scalatom.stamping import Stamping
+from ordercast.v1.common_pb2 import Envelope, Header
 from ordercast.v1.consensus_pb2 import Decide
 from ordercast.v1.sequencer_pb2 import (
     Disseminate,
@@ -72,14 +74,16 @@ from ordercast.v1.sequencer_pb2 import (
     FetchLog,
     Gossip,
     GossipAsk,
+    HandOver,
+    HandOverAsk,
     Have,
     HaveAsk,
     LogChunk,
     LogEntry,
     Pull,
     RecTs,
-    Snapshot,
-    StampedRecord,
+    SnapshotAsk,
+    SnapshotPart,
 )
 
 TICK = "tick"
@@ -97,7 +101,10 @@ class Scalatom:
         HaveAsk,
         FetchLog,
         LogChunk,
-        Snapshot,
+        SnapshotAsk,
+        SnapshotPart,
+        HandOverAsk,
+        HandOver,
         Decide,
     )
 
@@ -124,10 +131,13 @@ class Scalatom:
         self.is_asleep = False
         #: How long a decision takes here, smoothed.
         self.decision_s = 0.0
+        self.stamping = Stamping(self)
         self.gossiper = Gossiper(self)
         self.implied = Implied(self)
         self.repair = Repair(self)
+        self.recovery = Recovery(self)
         self.catch_up = CatchUp(self)
+        self.hand_over = Handing(self)
         self.groups = Groups(self)
         # Of the current step:
         self.now = 0.0
@@ -151,8 +161,8 @@ class Scalatom:
             Start: self._on_start,
         }
         self._on_message: dict[type, Callable[[Receive], None]] = {
-            Disseminate: self._on_disseminate,
-            RecTs: self._on_rec_ts,
+            Disseminate: self.stamping.on_disseminate,
+            RecTs: self.stamping.on_rec_ts,
             Decide: self._on_decide,
             Gossip: self.gossiper.on_gossip,
             GossipAsk: self.gossiper.on_ask,
@@ -161,7 +171,10 @@ class Scalatom:
             HaveAsk: self.repair.on_have_ask,
             FetchLog: self.catch_up.on_fetch,
             LogChunk: self.catch_up.on_chunk,
-            Snapshot: self.catch_up.on_snapshot,
+            SnapshotAsk: self.catch_up.on_snapshot_ask,
+            SnapshotPart: self.catch_up.on_snapshot_part,
+            HandOverAsk: self.hand_over.on_ask,
+            HandOver: self.hand_over.on_hand_over,
         }
 
     def step(self, event: Event) -> list[Effect]:
@@ -179,7 +192,7 @@ class Scalatom:
         replicas = self.replicas.values()
         return {
             "held": len(self.held),
-            "undelivered": sum(1 for held in self.held.values() if held.undelivered or held.rec_ts is None),
+            "undelivered": sum(1 for held in self.held.values() if held.undelivered or not held.own),
             "queued": sum(len(r.queued) for r in replicas),
             "unresolved": sum(len(r.unresolved) for r in replicas),
             "history": sum(len(r.history) for r in replicas),
@@ -204,6 +217,9 @@ class Scalatom:
         if event.name == STAMPS_TIMER:
             self.implied.on_timer()
             return
+        if event.name == COPY_TIMER:
+            self.catch_up.on_timer()
+            return
         self.repair.on_tick()
         self.is_asleep = not self.repair.is_busy()
         tick_s = self.settings.tick_s
@@ -224,8 +240,8 @@ class Scalatom:
         if self.view is None:
             return
         for held in self.held.values():
-            if held.rec_ts is not None and held.undelivered and peer in self.view.replicas_of(held.names):
-                self.out.append(Send((peer,), self.rec_ts_message(held, ask=held.sn is None)))
+            if held.own and held.undelivered and peer in self.view.replicas_of(held.names):
+                self.out += [Send((peer,), m) for m in self.stamping.messages(held, ask=held.sn is None)]
         self.gossiper.tell_again(peer)
         self.repair.close_again(peer)
 
@@ -250,6 +266,21 @@ class Scalatom:
             self.release_forgotten(replica)
         self.ended = {process: number for process, number in self.ended.items() if number >= self.retired}
 
+    def progress(self) -> dict[str, Progress]:
+        """See core.machine.ChangesConfigurations."""
+        found: dict[str, Progress] = {}
+        for name, replica in self.replicas.items():
+            group = replica.group
+            if self.process in (*group.starting, *group.learners):
+                found[name] = Progress(
+                    group.configuration,
+                    started=replica.is_active,
+                    caught_up=self.process in group.learners and self.catch_up.has_caught_up(replica),
+                    position=replica.position if replica.copied is None else replica.copied,
+                    head=replica.head or 0,
+                )
+        return found
+
     def mentions(self, group: str) -> bool:
         """Whether something here still needs the group: see core.machine.NamesGroups."""
         return self.groups.mentions(group)
@@ -265,109 +296,7 @@ class Scalatom:
             return True
         return incarnation <= self.ended.get(gateway, 0) or incarnation < self.current.get(gateway, 0)
 
-    # --------------------------------------------------------------------------- steps 1 and 2: receipt
-
-    def _on_disseminate(self, event: Receive) -> None:
-        envelope: Envelope = event.message.envelope
-        header = envelope.header
-        names = self.checked_header(header)
-        local = [name for name in names if name in self.replicas]
-        if not local:
-            raise RemoteProtocolError(f"no replica of {list(names)} at {self.process}")
-        id_ = header.id
-        held = self.held.get(id_)
-        undelivered = [name for name in local if not self.replicas[name].has_delivered(id_)]
-        is_from_that_life = event.source == header.gateway and event.incarnation == incarnation_of(id_)
-        if is_from_that_life and event.incarnation <= self.ended.get(event.source, 0):
-            return  # given up by membership; a later life of the process passes on what its replica holds
-        if (held is not None and held.rec_ts is not None) or not undelivered:
-            if event.message.again and event.source == header.gateway:
-                self._report_again(header, local)
-            elif event.message.again:
-                self.repair.answer(event.source, id_)
-            return
-        self._take(envelope, names, undelivered)
-        if self.settings.relay_eagerly and event.source != self.process:
-            self.out.append(Send(self.others(names), Disseminate(envelope=envelope)))
-
-    def checked_header(self, header: Header) -> tuple[str, ...]:
-        """Refuse what no gateway of ours sends, before anything is stored."""
-        assert self.view is not None
-        self.check_form(header)
-        names = self.view.checked_names(header.destinations)
-        if header.coordinator.process not in self.view.replicas_of(names):
-            raise RemoteProtocolError("the coordinator is no replica of a destination")
-        return names
-
-    def check_form(self, header: Header) -> None:
-        """What can be said of an envelope without knowing its groups."""
-        if len(header.id) != ID_BYTES:
-            raise RemoteProtocolError("an envelope id has 16 bytes")
-        if not header.ranges:
-            raise RemoteProtocolError("an envelope without producers")
-        if header.done > counter_of(header.id) or any(counter >= header.done for counter in header.open):
-            raise RemoteProtocolError("an envelope that calls itself or later ones finished")
-        if header.session and (len(header.session) != 8 or unpack_u64(header.session) > CLOCK_MAX):
-            raise RemoteProtocolError("not a session clock")
-
-    def _take(self, envelope: Envelope, names: tuple[str, ...], undelivered: list[str]) -> None:
-        """[Fig.5 step 2] Stamp it; envelope and stamp are durable before anybody hears of them."""
-        assert self.view is not None
-        header = envelope.header
-        held = self.hear_of(header.id)
-        destinations = self.view.replicas_of(names)
-        held.names, held.envelope = names, envelope
-        held.undelivered = dict.fromkeys(undelivered)
-        held.stamps = {process: ts for process, ts in held.stamps.items() if process in destinations}
-        self.follow_session(header)
-        here = self.replicas_for(held)
-        held.rec_ts = held.stamps[self.process] = max(replica.clock for replica in here)
-        held.owners[self.process] = None
-        for replica in here:
-            replica.clock = held.rec_ts + 1
-        self.clock = max(self.clock, held.rec_ts + 1)
-        for name in undelivered:
-            self.replicas[name].stamp(held.id, held.rec_ts)
-        self.persist_and_tell(held)
-        if self.observe:
-            self.out.append(Observe("timestamped", held.id, f"rec_ts {held.rec_ts}", since=self.now))
-        sn = self.known_sn(held.id)
-        if sn is not None:
-            # Heard before the envelope came, or delivered from the log of another group here.
-            held.sn = sn
-            self._resolve(held)
-        else:
-            self.propose_if_coordinator(held)
-
-    def follow_session(self, header: Header) -> None:
-        """[E6] Above everything its producers have seen, so it is ordered behind that."""
-        if header.session:
-            clock = unpack_u64(header.session) + 1
-            for destination in header.destinations:
-                replica = self.replicas.get(destination.group)
-                if replica is not None:
-                    replica.clock = max(replica.clock, clock)
-
-    def persist_and_tell(self, held: Held) -> None:
-        """[Fig.5 step 2, E5] Persist, then send. With the stamp rides what the peers have not heard yet."""
-        assert held.envelope is not None and held.rec_ts is not None
-        record = StampedRecord(envelope=held.envelope, rec_ts=held.rec_ts).SerializeToString()
-        self.out.append(Persist([(records.stamped(held.id), record), *self.reservation()]))
-        stamp = self.rec_ts_message(held)
-        header = held.envelope.header
-        coordinator = header.coordinator.process
-        # The coordinator waits for it, and the others for the coordinator's, before they gossip (E4), unless it is
-        # the gateway. They need each other's later, for their deliveries.
-        is_awaited = self.process == coordinator != header.gateway
-        for is_coordinator in (True, False):
-            to = [process for process in self.others(held.names) if (process == coordinator) is is_coordinator]
-            if to:
-                self.out.append(Send(to, stamp, urgent=is_coordinator or is_awaited))
-        for name in held.undelivered:
-            if not self.settings.gossip_early:
-                self.gossiper.tell_news(self.replicas[name])
-            else:
-                self.gossiper.tell_freed(self.replicas[name], header.gateway, header.gateway)
+    # ------------------------------------------------------------------------------------------- clocks
 
     def reservation(self) -> list[Record]:
         """[E7] No clock passes the durable bound, so a restart at the bound is never behind one."""
@@ -377,19 +306,17 @@ class Scalatom:
         return [(records.CLOCK, pack_u64(self.reserved))]
 
     def raise_clock(self, replica: Replica, clock: int) -> None:
-        """Raising it is always safe; nothing that shows it leaves before the bound is durable."""
-        if clock > replica.clock:
+        """Raising it is always safe, but for one that is sealed: what it had then is what it hands over.
+
+        Nothing that shows it leaves before the bound is durable.
+        """
+        if clock > replica.clock and replica.is_active:
             replica.clock = clock
             self.clock = max(self.clock, clock)
             reservation = self.reservation()
             if reservation:
                 # Before everything else in this step: between a delivery and its own Persist it would tear them.
                 self.out.insert(0, Persist(reservation))
-
-    def rec_ts_message(self, held: Held, *, ask: bool = False) -> RecTs:
-        assert held.rec_ts is not None and self.view is not None
-        here = [name for name in held.names if name in self.replicas]
-        return RecTs(id=held.id, rec_ts=held.rec_ts, groups=self.view.destinations(here), ask=ask)
 
     def others(self, names: tuple[str, ...]) -> list[str]:
         assert self.view is not None
@@ -410,82 +337,46 @@ class Scalatom:
 
     # ------------------------------------------------------------------------- step 3: sequence number
 
-    def _on_rec_ts(self, event: Receive) -> None:
-        rec_ts: RecTs = event.message
-        id_, source = rec_ts.id, event.source
-        if len(id_) != ID_BYTES or rec_ts.rec_ts > CLOCK_MAX:
-            raise RemoteProtocolError("not a stamp")
-        self._check_replica(source, rec_ts.groups)
-        held = self.held.get(id_)
-        if held is None:
-            if self.is_settled(id_):
-                if rec_ts.ask:
-                    self.repair.answer(source, id_)
-                return
-            held = self.hear_of(id_)
-        assert self.view is not None
-        if held.names and source not in self.view.replicas_of(held.names):
-            raise RemoteProtocolError(f"{source} stamped an envelope that is not for it")
-        held.stamps.setdefault(source, rec_ts.rec_ts)
-        if rec_ts.ask:
-            self.repair.answer(source, id_)
-        self.repair.owns(held, source)
-        if held.sn is None:
-            self.implied.heard(held, source)
-            self.propose_if_coordinator(held)
-
-    def _check_replica(self, source: str, groups: Iterable[Destination]) -> None:
-        assert self.view is not None
-        for name in self.view.checked_names(groups):
-            if source not in self.view.groups[name].replicas:
-                raise RemoteProtocolError(f"{source} is no replica of {name!r}")
-
     def is_settled(self, id_: bytes) -> bool:
         """Delivered in every group here that it is for."""
         for replica in self.replicas.values():
             delivered = replica.delivered.get(id_)
             if delivered is not None:
                 groups = [self.replicas.get(d.group) for d in delivered.destinations]
-                return all(other is None or other.has_delivered(id_) for other in groups)
+                return all(o is None or not o.is_member or o.has_delivered(id_) for o in groups)
             if replica.has_delivered(id_):
                 return True
         return False
 
     def propose_if_coordinator(self, held: Held) -> None:
         """[Fig.5 step 3] Everyone may propose; round 0 is its coordinator's, and others wait for silence."""
-        if held.envelope is None or held.proposed or not held.is_whole():
+        if held.envelope is None or (held.proposed and not held.again) or not held.is_whole():
             return
-        if self.is_coordinator(held.envelope.header) and self.is_stamped_by_quorum(held):
+        if self.is_coordinator(held.envelope.header) and self.stamping.has_quorum(held):
             self.implied.on_quorum(held)
 
     def is_coordinator(self, header: Header) -> bool:
         """Round 0 is this life's, not this process's: who restarted does not know what it proposed."""
         return header.coordinator.number == self.incarnation
 
-    def is_stamped_by_quorum(self, held: Held) -> bool:
-        assert self.view is not None
-        groups = self.view.groups
-        return qualified_majority((groups[name].replicas for name in held.names), held.stamps)
-
     def propose(self, held: Held, sn: int | None) -> None:
         assert self.view is not None and held.envelope is not None
-        held.proposed = True
+        held.proposed, held.again = True, False
         header = held.envelope.header
         value = None if sn is None else pack_u64(sn)
-        learners = self.view.replicas_of(held.names)
-        proposal = Propose(
-            self.now,
-            self.wall,
-            held.id,
-            held.names,
-            learners,
-            value,
-            header.coordinator.number,
-            *self.repair.to_close(header),
-        )
+        # Round 0 skips phase 1, and there may be votes from a configuration that the envelope was not sent to.
+        owner = header.coordinator.number if self.may_skip_votes(header) else 0
+        configurations = self.view.configurations(held.names)
+        closing = self.repair.to_close(header)
+        proposal = Propose(self.now, self.wall, held.id, held.names, configurations, value, owner, *closing)
         self.out.append(Hand(PROPOSER, proposal))
         if self.observe:
             self.out.append(Observe("proposed", held.id, f"sn {sn}"))
+
+    def may_skip_votes(self, header: Header) -> bool:
+        """Nobody can have voted on it in an earlier configuration of one of its groups."""
+        assert self.view is not None
+        return self.view.is_as_addressed(header.destinations)
 
     def _release_proposer(self, id_: bytes) -> None:
         """We know, and will not propose any more: the proposer may forget the instance."""
@@ -557,11 +448,11 @@ class Scalatom:
         self.decision_s += (0.1 if took_s > self.decision_s else 0.5) * (took_s - self.decision_s)
         if self.observe:
             self.out.append(Observe("decided", held.id, f"sn {sn}"))
-        if held.rec_ts is not None:
-            self._resolve(held)
+        if held.own:
+            self.resolve(held)
         return True
 
-    def _resolve(self, held: Held) -> None:
+    def resolve(self, held: Held) -> None:
         """Into the delivery queues, and tell the groups how far our histories are complete.
 
         The paper raises a clock by one even if it is above the number: that only makes replicas differ.
@@ -571,9 +462,10 @@ class Scalatom:
             self.raise_clock(replica, held.sn + 1)
         for name in held.undelivered:
             replica = self.replicas[name]
-            replica.decide(held.id, held.sn)
-            self.gossiper.tell_up_to(replica, held.sn, held.coordinator)
-            self.touched[name] = None
+            if replica.is_active:
+                replica.decide(held.id, held.sn)
+                self.gossiper.tell_up_to(replica, held.sn, held.coordinator)
+                self.touched[name] = None
 
     def _on_instance_closed(self, event: InstanceClosed) -> None:
         """[E8] Decided and forgotten. That does not make it delivered here: fetch our groups' logs."""
@@ -582,12 +474,15 @@ class Scalatom:
             self._release_proposer(event.instance)
         else:
             for name in held.undelivered:
-                self.catch_up.fetch_from_anyone(self.replicas[name])
+                if self.replicas[name].is_active:
+                    self.catch_up.fetch_from_anyone(self.replicas[name])
 
     # --------------------------------------------------------------------------------- step 5: delivery
 
     def _drain(self, replica: Replica) -> None:
         """[Fig.5 step 5] One delivery may free the next."""
+        if not replica.is_active or replica.copied is not None:
+            return
         while (key := replica.next_key(replica.clock)) is not None:
             held = self.held[key[8:]]
             assert held.envelope is not None
@@ -604,10 +499,12 @@ class Scalatom:
             raise InvariantBroken(
                 f"in the log at {sn_of(key)}, decided at {held.sn}: the number of {short(held.id)}"
             )
-        entry, changes = replica.apply(key, envelope, held.rec_ts if held is not None else None)
+        entry, changes = replica.apply(key, envelope, held.own.get(replica.name) if held is not None else None)
         self.out.append(Deliver(replica.name, position, entry))
         self.changes += changes
-        self._report_delivery(replica.name, entry)
+        if replica.is_active:
+            # Who has not started does not count: in the end it may never have been there.
+            self._report_delivery(replica.name, entry)
         if self.observe:
             self.out.append(Observe("delivered", header.id, f"{replica.name} {position}"))
         if held is not None:
@@ -623,7 +520,11 @@ class Scalatom:
         if not self.is_over(id_, gateway):
             delivered = EnvelopeDelivered(id=id_, group=group, order_key=entry.order_key, outcomes=entry.outcomes)
             self.out.append(Send((gateway,), delivered, urgent=self._is_first_to_deliver(header, group)))
-            self.then.append(Send((gateway,), EnvelopeDurable(id=id_, group=group), urgent=False))
+            self.then.append(Send((gateway,), self._durable(id_, group), urgent=False))
+
+    def _durable(self, id_: bytes, group: str) -> EnvelopeDurable:
+        configuration = self.replicas[group].group.configuration
+        return EnvelopeDurable(id=id_, group=group, configuration=configuration)
 
     def _is_first_to_deliver(self, header: Header, group: str) -> bool:
         """The coordinator knows of the decision first: if it has a replica, the receipt will be by its report."""
@@ -632,18 +533,20 @@ class Scalatom:
         known = self.view.groups.get(group)
         return coordinator == self.process or known is None or coordinator not in known.replicas
 
-    def _report_again(self, header: Header, local: list[str]) -> None:
+    def report_again(self, header: Header, local: list[str]) -> None:
         """A gateway that resends may have missed what we said."""
         held = self.held.get(header.id)
         if held is not None and held.sn is not None:
             self.report_decided(header, held.sn)
         for name in local:
             replica = self.replicas[name]
+            if not replica.is_active:
+                continue
             delivered = replica.delivered.get(header.id)
             if delivered is not None:
                 self.out.append(ReadLog(name, delivered.position, 1, tag=records.REPORT + header.id.hex()))
             elif replica.has_delivered(header.id):
-                self.then.append(Send((header.gateway,), EnvelopeDurable(id=header.id, group=name)))
+                self.then.append(Send((header.gateway,), self._durable(header.id, name)))
 
     def on_report_read(self, group: str, id_: bytes, entries: Sequence[LogEntry]) -> None:
         delivered = self.replicas[group].delivered.get(id_)
@@ -651,20 +554,19 @@ class Scalatom:
             self._report_delivery(group, entries[0])
         elif delivered is not None:
             # A snapshot replaced our log: the outcome is for others to tell, but durable it is.
-            self.then.append(Send((delivered.gateway,), EnvelopeDurable(id=id_, group=group)))
+            self.then.append(Send((delivered.gateway,), self._durable(id_, group)))
 
     def settle(self, held: Held) -> None:
         """Delivered in one more group here; with the last one, the log is where the body lives."""
         if held.undelivered:
             return
-        if held.rec_ts is not None:
-            if held.envelope is not None:
-                self.changes.append((records.stamped(held.id), None))
-                held.envelope = None
-            if held.proposed:
-                held.proposed = False
-                self._release_proposer(held.id)
-        elif self.is_settled(held.id):
+        if held.envelope is not None:
+            self.changes.append((records.stamped(held.id), None))
+            held.envelope = None
+        if held.proposed:
+            held.proposed = False
+            self._release_proposer(held.id)
+        if not held.own and self.is_settled(held.id):
             self.held.pop(held.id, None)
 
     def release_forgotten(self, replica: Replica) -> None:
@@ -685,6 +587,8 @@ class Scalatom:
         replica = self.replicas.get(event.group)
         if replica is None:
             raise RemoteProtocolError(f"no replica of {event.group!r} here")
+        if not replica.is_active:
+            raise OtherConfiguration(event.group, f"the replica of {event.group!r} here has not started")
         sn = sn_of(event.key)
         if len(event.key) != KEY_BYTES or sn > CLOCK_MAX:
             raise RemoteProtocolError("not an order key")

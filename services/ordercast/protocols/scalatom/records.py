@@ -9,6 +9,9 @@
     w<group> NUL <hash><u64>  Span          where the sequences from this one on went
     d<group> NUL <id>     DeliveredRecord   delivered or buried, and not below done
     k<group> NUL <u64>    DoneRecord        what is finished, by gateway incarnation
+    g<group>              StartedRecord     the configuration that the replica started in, if it is not the first
+    h<group> NUL <id>     HandedOver        what it started from, as long as others have to start from it too
+    y<group>              u64               it copies a log whose beginning is gone, and has got so far
 
 What a delivery changes is written with it, in one transaction. Snapshots, burials and retirement write their own.
 """
@@ -20,15 +23,14 @@ from ordercast.core.ids import pack_u64
 
 STAMPED, CLOCK, POSITION, PRODUCER, SPAN, DELIVERED, DONE = b"m", b"c", b"p", b"s", b"w", b"d", b"k"
 RETIRED, VIEW = b"r", b"v"
+STARTED, HANDED, COPIED = b"g", b"h", b"y"
 #: Each key of these kinds begins with the name of its group.
-OF_GROUPS = (POSITION, PRODUCER, SPAN, DELIVERED, DONE)
+OF_GROUPS = (POSITION, PRODUCER, SPAN, DELIVERED, DONE, STARTED, HANDED, COPIED)
 
 Record = tuple[bytes, bytes | None]
 
 #: Marks the ReadLog whose answer is a report to a gateway; the rest of the tag is the envelope's id.
 REPORT = "report "
-#: The same for a snapshot; the rest is who wants it.
-SNAPSHOT = "snapshot "
 
 
 def stamped(id_: bytes) -> bytes:
@@ -60,6 +62,18 @@ def delivered(group: str, id_: bytes) -> bytes:
 
 def done(group: str, incarnation: int) -> bytes:
     return DONE + group.encode() + b"\0" + pack_u64(incarnation)
+
+
+def started(group: str) -> bytes:
+    return STARTED + group.encode()
+
+
+def handed(group: str, id_: bytes) -> bytes:
+    return HANDED + group.encode() + b"\0" + id_
+
+
+def copied(group: str) -> bytes:
+    return COPIED + group.encode()
 
 
 def group_of(key: bytes) -> str:

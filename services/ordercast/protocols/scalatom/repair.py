@@ -43,6 +43,9 @@ class Repair:
             self.gossip_due = machine.now + machine.settings.gossip_s
         for replica in machine.replicas.values():
             machine.catch_up.on_tick(replica)
+            if not replica.is_active:
+                machine.hand_over.on_tick(replica)
+                continue
             if gossip:
                 machine.gossiper.tell_all(replica)
                 self._bury_over(replica)
@@ -57,11 +60,13 @@ class Repair:
         if machine.view is None:
             return False
         for held in machine.held.values():
-            if held.undelivered or held.rec_ts is None:
+            if held.undelivered or not held.own:
                 return True
             if len(held.owners) < len(machine.view.replicas_of(held.names)):
                 return True
         for replica in machine.replicas.values():
+            if not replica.is_active or replica.copied is not None:
+                return True
             if any(
                 p.position > replica.position or not replica.reached(p.forgotten) for p in replica.peers.values()
             ):
@@ -72,7 +77,9 @@ class Repair:
 
     def _look_after(self, held: Held) -> None:
         machine = self.machine
-        if held.rec_ts is None:
+        if held.envelope is not None and not held.own:
+            return  # Its groups here have not started. When they have, they stamp it.
+        if not held.own:
             # Only heard of: whoever stamped it holds it.
             held.tries += 1
             if held.tries > PULLS_MAX and not any(held.id in r.unresolved for r in machine.replicas.values()):
@@ -87,7 +94,7 @@ class Repair:
         if silent and held.envelope is not None and held.is_whole():
             machine.out.append(Send(silent, Disseminate(envelope=held.envelope, again=True)))
         elif silent:
-            machine.out.append(Send(silent, machine.rec_ts_message(held, ask=True)))
+            machine.out += [Send(silent, message) for message in machine.stamping.messages(held, ask=True)]
         if held.sn is None:
             self._press_for_decision(held)
 
@@ -103,14 +110,14 @@ class Repair:
         machine = self.machine
         others = [process for process in machine.others(held.names) if process in held.owners]
         if others:
-            machine.out.append(Send(others, machine.rec_ts_message(held, ask=True)))
+            machine.out += [Send(others, message) for message in machine.stamping.messages(held, ask=True)]
         held.tries += 1
         assert machine.view is not None
-        rank = machine.view.replicas_of(held.names).index(machine.process)
-        if held.tries > min(rank, 3):
+        learners = machine.view.replicas_of(held.names)
+        if machine.process in learners and held.tries > min(learners.index(machine.process), 3):
             # Without a quorum of stamps we may still find out what was decided, but not propose.
-            quorum = held.is_whole() and machine.is_stamped_by_quorum(held)
-            machine.propose(held, max(held.stamps.values()) if quorum else None)
+            quorum = held.is_whole() and machine.stamping.has_quorum(held)
+            machine.propose(held, held.highest() if quorum else None)
 
     def _observe_blocked(self, replica: Replica) -> None:
         machine = self.machine
@@ -143,8 +150,8 @@ class Repair:
         """Everything we know about it, to somebody who misses something."""
         machine = self.machine
         held = machine.held.get(id_)
-        if held is not None and held.rec_ts is not None:
-            machine.out.append(Send((source,), machine.rec_ts_message(held)))
+        if held is not None:
+            machine.out += [Send((source,), message) for message in machine.stamping.messages(held)]
         sn = machine.known_sn(id_)
         if sn is not None:
             machine.out.append(Send((source,), Decide(instance=id_, value=pack_u64(sn))))
@@ -153,7 +160,9 @@ class Repair:
     def _say_have(self, source: str, id_: bytes, *, even_if_not: bool) -> None:
         machine = self.machine
         assert machine.view is not None
-        groups = [name for name, replica in machine.replicas.items() if replica.has_delivered(id_)]
+        groups = [
+            name for name, replica in machine.replicas.items() if replica.is_active and replica.has_delivered(id_)
+        ]
         if groups or even_if_not:
             have = Have(id=id_, groups=machine.view.destinations(groups))
             have.groups.extend(self._finished_elsewhere(id_))
@@ -206,9 +215,15 @@ class Repair:
             if delivered is not None and not delivered.buried:
                 names = [d.group for d in delivered.destinations]
                 for destination in have.groups:
-                    if destination.group in names:
+                    if destination.group in names and self._is_present(destination):
                         delivered.durable.setdefault(destination.group, {})[event.source] = None
                 self._bury_if_finished(replica, id_, delivered)
+
+    def _is_present(self, destination: Destination) -> bool:
+        """Majorities are counted within one configuration. Of a group that is gone nobody counts them."""
+        assert self.machine.view is not None
+        group = self.machine.view.groups.get(destination.group)
+        return group is None or group.configuration == destination.configuration
 
     # ------------------------------------------------------------------------------------------- burying
 
@@ -267,7 +282,7 @@ class Repair:
         assert machine.view is not None
         close = Close()
         for replica in machine.replicas.values():
-            if peer not in replica.group.acceptors:
+            if not replica.is_active or peer not in replica.group.acceptors:
                 continue
             close.finished.extend(self._finished(replica, incarnation) for incarnation in replica.done)
             close.instances.extend(id_ for id_, delivered in replica.delivered.items() if delivered.buried)

@@ -11,7 +11,7 @@ from ordercast.core.errors import InvariantBroken
 from ordercast.core.finished import Finished
 from ordercast.core.ids import KEY_MIN, counter_of, incarnation_of, last_key_of, order_key, short, sn_of
 from ordercast.core.quorums import majority
-from ordercast.core.view import Group
+from ordercast.core.view import FIRST, Group
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.history import OwnHistory, Peer
 from ordercast.protocols.scalatom.idempotence import ProducerTable
@@ -30,6 +30,8 @@ class Delivered:
     rec_ts: int | None
     destinations: list[Destination]
     gateway: str
+    #: In which it was stamped.
+    configuration: int
     buried: bool = False
     #: Who is known to have it durably, by group: counted only when its incarnation is over.
     durable: dict[str, dict[str, None]] = field(default_factory=dict)
@@ -47,12 +49,17 @@ class Retirement:
 
 class Replica:
     def __init__(self, group: Group, process: str, settings: Settings, retirement: Retirement) -> None:
+        #: As in the latest view; and the configuration that this replica has started in, 0 if in none.
         self.group = group
+        self.started = 0
+        #: It has started in the present one: it stamps, gossips and delivers. If not, it may be sealed in an
+        #: earlier one, about to start, or a learner, and all it does is to copy the log.
+        self.is_active = False
         self.name = group.name
         self.process = process
         #: `ts` of the paper. Each group has its own, so that groups do not disturb each other's numbers.
         self.clock = 0
-        self.peers: dict[str, Peer] = {name: Peer() for name in group.replicas if name != process}
+        self.peers: dict[str, Peer] = {}
         self.history = OwnHistory()
         #: Undecided envelopes that may still come first: the lowest rec_ts any replica here is known to have
         #: given them, and the same as a heap whose stale entries are skipped.
@@ -79,6 +86,50 @@ class Replica:
         self.position_at_tick = 0
         self.fetches = 0
         self.fetch_due = 0.0
+        #: How far it has copied a log whose beginning is gone: what is there is not delivered before the state
+        #: came.
+        self.copied: int | None = None
+        #: How far the log goes, as those who send it last said.
+        self.head: int | None = None
+
+    # ------------------------------------------------------------------------------------ configurations
+
+    def begin(self, configuration: int) -> None:
+        """It works in this one from now on, with nothing heard yet from its fellows."""
+        self.started = configuration
+        self.follow(self.group)
+
+    def follow(self, group: Group) -> None:
+        """Of a configuration that it has not started in, it is no active member."""
+        was_active, self.group = self.is_active, group
+        self.is_active = self.started == group.configuration and self.process in group.replicas
+        if self.is_active and not was_active:
+            self.peers = {name: Peer() for name in group.replicas if name != self.process}
+
+    @property
+    def is_member(self) -> bool:
+        """Of the present configuration, whether it has started or not."""
+        return self.process in self.group.replicas and self.process not in self.group.lost
+
+    @property
+    def is_sealed(self) -> bool:
+        """Of the configuration before, and whoever starts may ask it."""
+        former = self.group.former
+        is_former = former is not None and self.process in former.replicas and self.process not in former.lost
+        return is_former and former is not None and self.started == former.number
+
+    @property
+    def is_idle(self) -> bool:
+        """Of the configuration before, too, but it never started in it, and now it never will."""
+        former = self.group.former
+        if former is None or self.process not in former.replicas or self.process in former.lost:
+            return False
+        return self.started != former.number
+
+    @property
+    def is_stopped(self) -> bool:
+        """It has no part in what comes."""
+        return self.process not in self.group.replicas and self.process not in self.group.learners
 
     # --------------------------------------------------------------------------- what may come before
 
@@ -174,6 +225,10 @@ class Replica:
     def watermark_key(self, sn: int) -> bytes:
         return last_key_of(sn)
 
+    def forget_queue(self) -> None:
+        """Before it starts in another configuration, which fills it again."""
+        self.unresolved, self._unresolved_heap, self.queue, self.queued = {}, [], [], {}
+
     # ------------------------------------------------------------------------------------------- delivery
 
     def check_order(self, key: bytes) -> None:
@@ -194,7 +249,7 @@ class Replica:
         entry = LogEntry(order_key=key, envelope=envelope, first_offset=self.offset)
         entry.outcomes.extend(self.judge(header, groups, key))
         changes = self.producers.changes() + self.producers.expire(sn_of(key))
-        delivered = Delivered(key, self.position, rec_ts, list(header.destinations), header.gateway)
+        delivered = Delivered(key, self.position, rec_ts, list(header.destinations), header.gateway, self.started)
         self.delivered[id_] = delivered
         changes.append(self.delivered_record(id_))
         self.position += 1
@@ -262,9 +317,8 @@ class Replica:
 
     def _forget(self, id_: bytes, delivered: Delivered) -> None:
         self.forgotten.append(id_)
-        if delivered.rec_ts is not None:
-            self.history.forget(id_, delivered.rec_ts, delivered.key)
-            self.history.prune(min((peer.told for peer in self.peers.values()), default=0))
+        self.history.forget(id_, delivered.key)
+        self.history.prune(min((peer.told for peer in self.peers.values()), default=0))
 
     # ------------------------------------------------------------------------------------------- durable
 
@@ -296,6 +350,7 @@ class Replica:
             buried=d.buried,
             gateway=d.gateway,
             position=d.position,
+            configuration=d.configuration if d.configuration != FIRST else 0,
         )
 
     def delivered_record(self, id_: bytes) -> Record:
@@ -308,6 +363,7 @@ class Replica:
             rec_ts,
             list(record.destinations),
             record.gateway,
+            record.configuration or FIRST,
             record.buried,
         )
 

@@ -33,6 +33,10 @@ class Settings:
     #: Entries of the log in one catch-up chunk, and their bytes; one entry goes whatever its size.
     log_chunk: int = 64
     log_chunk_bytes: int = 1 << 20
+    #: Who copies a log asks for no more than so much in a second, so that it leaves room for others.
+    copy_bytes_per_s: int = 64 << 20
+    #: Envelopes that are handed over in one message to the next configuration, and their bytes.
+    hand_over: int = 64
     #: Gossip an entry as soon as it may be, instead of when a decision makes somebody wait for it. The messages
     #: are as many, and the receipt comes two steps sooner. Off for comparison with the paper.
     gossip_early: bool = True

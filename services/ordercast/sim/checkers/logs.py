@@ -22,6 +22,8 @@ class GroupLog:
     """A group's log as everyone must see it."""
 
     replicas: tuple[str, ...]
+    #: Who is or was one, or was to become one.
+    holders: dict[str, None] = field(default_factory=dict)
     entries: list[LogEntry] = field(default_factory=list)
     #: Who delivered first at each position.
     first: list[str] = field(default_factory=list)
@@ -37,12 +39,17 @@ class GroupLog:
 class LogChecker:
     def __init__(self, board: Board, replicas: dict[str, tuple[str, ...]]) -> None:
         self.board = board
-        self.groups = {name: GroupLog(members) for name, members in replicas.items()}
+        self.groups = {name: GroupLog(members, dict.fromkeys(members)) for name, members in replicas.items()}
         #: Deliveries of messages, over all replicas.
         self.delivered = 0
 
     def add(self, name: str, replicas: tuple[str, ...]) -> None:
-        self.groups[name] = GroupLog(replicas)
+        self.groups[name] = GroupLog(replicas, dict.fromkeys(replicas))
+
+    def change(self, name: str, replicas: tuple[str, ...], learners: tuple[str, ...]) -> None:
+        group = self.groups[name]
+        group.replicas = replicas
+        group.holders.update(dict.fromkeys((*replicas, *learners)))
 
     def on_deliver(self, process: str, effect: Deliver) -> None:
         self.on_commit(process, effect.group, effect.position, effect.entry)
@@ -52,7 +59,7 @@ class LogChecker:
     def on_commit(self, process: str, name: str, position: int, entry: LogEntry) -> None:
         """Visible to somebody, or durable without anybody having seen it."""
         group = self.groups[name]
-        if process not in group.replicas:
+        if process not in group.holders:
             raise Violation("integrity", f"{process} delivers in {name}, of which it is no replica")
         if position < len(group.entries):
             self._check_same(name, group, process, position, entry)

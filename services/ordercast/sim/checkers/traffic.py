@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ordercast.core.packets import FIELD_OF
-from ordercast.core.view import View
 from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.trace import describe
 from ordercast.v1.membership_pb2 import DomainView, GroupView
@@ -23,7 +22,8 @@ ABOUT: dict[str, Callable[[Any], Sequence[bytes]]] = {
     "have": lambda m: (m.id,),
     "have_ask": lambda m: (m.id,),
     "log_chunk": lambda m: [entry.envelope.header.id for entry in m.entries],
-    "snapshot": lambda m: [record.id for record in m.delivered],
+    "hand_over": lambda m: [handed.envelope.header.id for handed in m.envelopes],
+    "votes": lambda m: [vote.instance for vote in m.votes],
     "envelope_decided": lambda m: (m.id,),
     "envelope_delivered": lambda m: (m.id,),
     "envelope_durable": lambda m: (m.id,),
@@ -37,7 +37,7 @@ ABOUT: dict[str, Callable[[Any], Sequence[bytes]]] = {
     "decide": lambda m: (m.instance,),
 }
 #: The group a packet speaks for, where it names one.
-GROUP = {"gossip", "log_chunk", "snapshot", "envelope_delivered", "envelope_durable"}
+GROUP = {"gossip", "log_chunk", "hand_over", "votes", "envelope_delivered", "envelope_durable"}
 #: Fixed bytes, and bytes per destination group or entry. Group names in runs have one letter.
 SIZES: dict[str, tuple[int, int]] = {
     "rec_ts": (40, 10),
@@ -47,6 +47,9 @@ SIZES: dict[str, tuple[int, int]] = {
     "have": (30, 10),
     "have_ask": (30, 0),
     "fetch_log": (30, 0),
+    "snapshot_ask": (40, 0),
+    "hand_over_ask": (40, 0),
+    "votes_ask": (40, 0),
     "envelope_decided": (60, 0),
     "envelope_durable": (40, 0),
     "prepare": (70, 10),
@@ -68,17 +71,20 @@ _RULES = {
 
 class TrafficChecker:
     def __init__(self, view: DomainView) -> None:
-        #: Of all groups there are or were.
-        self.groups = DomainView()
-        self.groups.CopyFrom(view)
-        self.view = View(view)
-        #: Envelope -> (processes that may speak of it, its groups), learnt from whoever submits it.
-        self.known: dict[bytes, tuple[frozenset[str], tuple[str, ...]]] = {}
+        #: Everyone who is or was in a configuration of the group, or was to be.
+        self.members: dict[str, frozenset[str]] = {}
+        for group in view.groups:
+            self.add(group)
+        #: Envelope -> (who submitted it, its groups), learnt from whoever submits it; and the processes that may
+        #: speak of what is for some groups and from somebody.
+        self.known: dict[bytes, tuple[str, tuple[str, ...]]] = {}
+        self._processes: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
         self.by_kind: dict[str, int] = {}
 
     def add(self, group: GroupView) -> None:
-        self.groups.groups.append(group)
-        self.view = View(self.groups)
+        before = self.members.get(group.group, frozenset())
+        self.members[group.group] = before | {*group.replicas, *group.acceptors, *group.learners}
+        self._processes = {}
 
     def on_send(self, source: str, to: Sequence[str], message: Any, size: int) -> None:
         kind, fixed, about, names_group = _RULES[type(message)]
@@ -88,12 +94,14 @@ class TrafficChecker:
         if about is None:
             return
         if kind == "disseminate" and message.envelope.header.id not in self.known:
-            self._learn(source, message.envelope.header)
+            names = tuple(destination.group for destination in message.envelope.header.destinations)
+            self.known[message.envelope.header.id] = (source, names)
         for id_ in about(message):
             known = self.known.get(id_)
             if known is None:
                 raise Violation("participants", f"{source} speaks of {describe(id_)}, which nobody sent")
-            processes, groups = known
+            groups = known[1]
+            processes = self._processes.get(known) or self._who_may(known)
             if source not in processes or not processes.issuperset(to):
                 raise Violation(
                     "participants",
@@ -105,10 +113,10 @@ class TrafficChecker:
                     f"{source} speaks of {describe(id_)} in {message.group}, but it is for {groups}",
                 )
 
-    def _learn(self, source: str, header: Any) -> None:
-        names = tuple(destination.group for destination in header.destinations)
-        processes = frozenset((*self.view.replicas_of(names), *self.view.acceptors_of(names), source))
-        self.known[header.id] = (processes, names)
+    def _who_may(self, known: tuple[str, tuple[str, ...]]) -> frozenset[str]:
+        found = frozenset((known[0],)).union(*(self.members[name] for name in known[1]))
+        self._processes[known] = found
+        return found
 
     def _check_size(self, source: str, kind: str, message: Any, size: int) -> None:
         fixed, each = SIZES[kind]

@@ -1,12 +1,9 @@
-"""Each mutant is the smallest change to the real code that breaks one rule. None of them is known inside it.
-
-For all of them `Replica.check_order` is switched off: the assertion would stop a process before the checkers,
-which are what is tried here, could see anything.
+"""Mutants of SCALATOM, its consensus and the gateway, while groups keep their replicas (configurations.py has
+others).
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ordercast.core.ids import last_key_of
@@ -18,6 +15,7 @@ from ordercast.gateway.producer import Producer
 from ordercast.protocols.paxos.acceptor import Acceptor
 from ordercast.protocols.paxos.proposer import Attempt, Proposer
 from ordercast.protocols.scalatom.catchup import CatchUp
+from ordercast.protocols.scalatom.copying import Copying
 from ordercast.protocols.scalatom.gossip import Gossiper
 from ordercast.protocols.scalatom.groups import Groups
 from ordercast.protocols.scalatom.held import Held
@@ -25,47 +23,16 @@ from ordercast.protocols.scalatom.history import OwnHistory, Statement
 from ordercast.protocols.scalatom.idempotence import ProducerTable
 from ordercast.protocols.scalatom.implied import Implied
 from ordercast.protocols.scalatom.machine import Scalatom
+from ordercast.protocols.scalatom.recovery import Recovery
 from ordercast.protocols.scalatom.repair import Repair
 from ordercast.protocols.scalatom.replica import Replica, Retirement
+from ordercast.protocols.scalatom.stamping import Stamping
+from ordercast.sim.mutants.mutant import Mutant, register
 from ordercast.v1.common_pb2 import Envelope, RangeOutcome, Span
 from ordercast.v1.sequencer_pb2 import Disseminate, Snapshot
 
-Patch = tuple[type, str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    name: str
-    breaks: str
-    patches: tuple[Patch, ...]
-
-    @contextmanager
-    def applied(self) -> Iterator[None]:
-        quiet: Patch = (Replica, "check_order", lambda self, key: None)
-        patches = (*self.patches, quiet)
-        originals = [(cls, name, cls.__dict__[name]) for cls, name, _ in patches]
-        for cls, name, replacement in patches:
-            setattr(cls, name, replacement)
-        try:
-            yield
-        finally:
-            for cls, name, original in originals:
-                setattr(cls, name, original)
-
-
 CATALOGUE: list[Mutant] = []
-
-
-def mutant(
-    name: str, breaks: str, *targets: tuple[type, str]
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The decorated function replaces every target."""
-
-    def register(replacement: Callable[..., Any]) -> Callable[..., Any]:
-        CATALOGUE.append(Mutant(name, breaks, tuple((cls, attr, replacement) for cls, attr in targets)))
-        return replacement
-
-    return register
+mutant = partial(register, CATALOGUE)
 
 
 # ---------------------------------------------------------------------------------- stamps and predecessors
@@ -103,25 +70,25 @@ def _no_blocker(self: Replica, sn: int) -> bytes | None:
     return None
 
 
-_persist_and_tell = Scalatom.persist_and_tell
+_persist_and_tell = Stamping.persist_and_tell
 
 
-@mutant("rec-ts-before-it-is-durable", "E5", (Scalatom, "persist_and_tell"))
-def _tell_first(self: Scalatom, held: Held) -> None:
-    start = len(self.out)
+@mutant("rec-ts-before-it-is-durable", "E5", (Stamping, "persist_and_tell"))
+def _tell_first(self: Stamping, held: Held) -> None:
+    out = self.machine.out
+    start = len(out)
     _persist_and_tell(self, held)
-    effects = self.out[start:]
-    self.out[start:] = sorted(effects, key=lambda effect: isinstance(effect, Persist))
+    out[start:] = sorted(out[start:], key=lambda effect: isinstance(effect, Persist))
 
 
-@mutant("session-clock-ignored", "E6", (Scalatom, "follow_session"))
-def _no_session(self: Scalatom, header: Any) -> None:
+@mutant("session-clock-ignored", "E6", (Stamping, "follow_session"))
+def _no_session(self: Stamping, header: Any) -> None:
     pass
 
 
-@mutant("clock-reservation-ignored", "E7", (CatchUp, "restore_clock"))
-def _no_reservation(self: CatchUp) -> None:
-    held = [h.rec_ts for h in self.machine.held.values() if h.rec_ts is not None and h.undelivered]
+@mutant("clock-reservation-ignored", "E7", (Recovery, "restore_clock"))
+def _no_reservation(self: Recovery) -> None:
+    held = [rec_ts for h in self.machine.held.values() if h.undelivered for rec_ts in h.own.values()]
     self.machine.clock = max(held, default=-1) + 1
     for replica in self.machine.replicas.values():
         replica.clock = self.machine.clock
@@ -165,9 +132,10 @@ def _union_votes(self: Proposer, attempt: Attempt, voters: Any) -> bool:
     return sum(1 for member in members if member in voters) >= majority(len(members))
 
 
-def _union_stamps(self: Scalatom, held: Held) -> bool:
-    members = [self.process, *self.others(held.names)]
-    return sum(1 for member in members if member in held.stamps) >= majority(len(members))
+def _union_stamps(self: Stamping, held: Held) -> bool:
+    members = [self.machine.process, *self.machine.others(held.names)]
+    stamped = {process for stamps in held.stamps.values() for process in stamps}
+    return sum(1 for member in members if member in stamped) >= majority(len(members))
 
 
 # For votes alone this would change nothing while configurations are fixed: any two majorities of the union meet,
@@ -176,7 +144,7 @@ CATALOGUE.append(
     Mutant(
         "quorum-of-the-union",
         "3.5: a majority of all instead of each group",
-        ((Proposer, "_quorum", _union_votes), (Scalatom, "is_stamped_by_quorum", _union_stamps)),
+        ((Proposer, "_quorum", _union_votes), (Stamping, "has_quorum", _union_stamps)),
     )
 )
 
@@ -240,15 +208,16 @@ def _never_open(self: Implied, held: Held, sn: int) -> bool:
     return False
 
 
-@mutant("number-implied-by-a-stamp-that-is-not-durable", "E5, implied.py", (Scalatom, "persist_and_tell"))
-def _tell_of_the_stamp_alone(self: Scalatom, held: Held) -> None:
+@mutant("number-implied-by-a-stamp-that-is-not-durable", "E5, implied.py", (Stamping, "persist_and_tell"))
+def _tell_of_the_stamp_alone(self: Stamping, held: Held) -> None:
     """The others hear of it when it is durable; what follows from it waits no more."""
-    start = len(self.out)
+    out = self.machine.out
+    start = len(out)
     _persist_and_tell(self, held)
-    persist, *behind = self.out[start:]
+    persist, *behind = out[start:]
     assert isinstance(persist, Persist)
     sends = [effect for effect in behind if isinstance(effect, Send)]
-    self.out[start:] = [Persist(persist.records, barrier=False, then=sends)]
+    out[start:] = [Persist(persist.records, barrier=False, then=sends)]
 
 
 # --------------------------------------------------------------------------------------------- idempotence
@@ -276,15 +245,16 @@ def _one_mark(self: ProducerTable, producer: bytes, groups: tuple[str, ...]) -> 
 # ---------------------------------------------------------------------------------------------- forgetting
 
 
-_take = Scalatom._take
+_take = Stamping.take
 
 
-@mutant("done-acted-on-at-receipt", "E8", (Scalatom, "_take"))
-def _early_done(self: Scalatom, envelope: Envelope, names: tuple[str, ...], undelivered: list[str]) -> None:
+@mutant("done-acted-on-at-receipt", "E8", (Stamping, "take"))
+def _early_done(self: Stamping, envelope: Envelope, names: tuple[str, ...], undelivered: list[str]) -> None:
     _take(self, envelope, names, undelivered)
+    machine = self.machine
     for name in undelivered:
-        self.changes += self.replicas[name].finish(envelope.header)
-        self.release_forgotten(self.replicas[name])
+        machine.changes += machine.replicas[name].finish(envelope.header)
+        machine.release_forgotten(machine.replicas[name])
 
 
 @mutant("receipt-taken-as-finished", "E8", (Gateway, "is_finished"))
@@ -292,11 +262,11 @@ def _early_finished(self: Gateway, opened: Open) -> bool:
     return opened.answered
 
 
-_snapshot = CatchUp.snapshot
+_snapshot = Copying.snapshot
 
 
-@mutant("snapshot-without-the-done-table", "E8", (CatchUp, "snapshot"))
-def _no_done(self: CatchUp, replica: Replica) -> Snapshot:
+@mutant("snapshot-without-the-done-table", "E8", (Copying, "snapshot"))
+def _no_done(self: Copying, replica: Replica) -> Snapshot:
     snapshot = _snapshot(self, replica)
     del snapshot.done[:]
     return snapshot
@@ -325,13 +295,14 @@ def _mentions_nothing(self: Scalatom, group: str) -> bool:
 
 @mutant("log-entries-judged-by-all-their-groups", "by their own group only", (CatchUp, "_check_header"))
 def _check_all_groups(self: CatchUp, replica: Replica, header: Any) -> None:
-    self.machine.checked_header(header)
+    self.machine.stamping.checked_header(header)
 
 
 @mutant("retired-unknown-to-a-new-replica", "one number for all replicas", (Groups, "add"))
 def _own_retirement(self: Groups, group: Group) -> None:
     machine = self.machine
-    machine.replicas[group.name] = Replica(group, machine.process, machine.settings, Retirement())
+    replica = machine.replicas[group.name] = Replica(group, machine.process, machine.settings, Retirement())
+    replica.begin(group.configuration)
 
 
 @mutant("records-of-a-gone-group-kept", "recovery deletes them", (Groups, "delete_left_over"))

@@ -4,10 +4,15 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 
-from ordercast.sim.mutants.catalogue import CATALOGUE
-from ordercast.sim.mutants.schedules import SCHEDULES
+from ordercast.sim.mutants.catalogue import CATALOGUE as FIXED
+from ordercast.sim.mutants.configuration_schedules import CONFIGURATION_SCHEDULES
+from ordercast.sim.mutants.configurations import RECONFIGURING
+from ordercast.sim.mutants.schedules import SCHEDULES as FIXED_SCHEDULES
 from ordercast.sim.run import run_seed
 from ordercast.sim.stage import verdict
+
+CATALOGUE = [*FIXED, *RECONFIGURING]
+SCHEDULES = FIXED_SCHEDULES | CONFIGURATION_SCHEDULES
 
 #: A mutant that random runs catch more rarely than this has a schedule of its own.
 SEEDS_MAX = 200
@@ -31,7 +36,7 @@ def catch(name: str, seeds: range = range(1, SEEDS_MAX + 1)) -> Catch:
             found = violation.property if violation is not None else None
             return Catch(name, violation is not None, schedule.__name__, found)
         for seed in seeds:
-            result = run_seed(seed)
+            result = run_seed(seed, reconfigure=mutant.reconfigures)
             if result.violation is not None:
                 return Catch(name, True, seed, result.violation.property)
     return Catch(name, False, None, None)

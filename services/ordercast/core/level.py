@@ -1,0 +1,10 @@
+"""What this software understands, as one number that rises when nodes have to understand something new together.
+
+Every node says it when it registers. A cluster uses what is new once all of its nodes have the level, and from
+then on refuses nodes without it.
+
+    0   groups keep the replicas and acceptors that they were created with
+    1   groups change their replicas; nodes are drained, removed, and readmitted with a new disk
+"""
+
+LEVEL = 1

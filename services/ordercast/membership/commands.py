@@ -1,0 +1,210 @@
+"""The commands that change who holds a group, and which nodes there are.
+
+Each takes the agreed state and is refused before it has changed anything. All of them came with level 1: members
+whose software is older would not know what to make of them, so they are refused until no node has such software.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ordercast.core.errors import InvariantBroken
+from ordercast.membership import settings as limits
+from ordercast.membership.changes import (
+    Cluster,
+    begin,
+    check_begins,
+    everyone_of,
+    lose,
+    newcomers_of,
+    prepared,
+    record_started,
+)
+from ordercast.membership.refusals import Code, Refused, bad_argument, precondition
+from ordercast.v1.membership_pb2 import (
+    BeginConfiguration,
+    CancelChange,
+    ChangeReplicas,
+    CommandResult,
+    DrainNode,
+    GiveUpDisk,
+    Node,
+    RaiseLevel,
+    RecordLost,
+    RecordStarted,
+    RemoveNode,
+)
+
+if TYPE_CHECKING:
+    from ordercast.membership.state import State
+
+#: From this level on there are the commands below.
+CHANGES_LEVEL = 1
+
+
+def too_early(kind: str, level: int) -> str | None:
+    """Why a command cannot be executed in a cluster of this level, if it cannot."""
+    if kind in COMMANDS and kind != "raise_level" and level < CHANGES_LEVEL:
+        return (
+            "not all nodes run software that can change replicas, drain and remove nodes, or give up disks: the "
+            f"cluster has level {level}, and that takes level {CHANGES_LEVEL}; it rises by itself when every "
+            "registered node runs newer software"
+        )
+    return None
+
+
+# --------------------------------------------------------------------------------------------- configurations
+
+
+def _change_replicas(state: "State", change: ChangeReplicas, result: CommandResult) -> None:
+    group = state.group_called(change.group)
+    group.next.CopyFrom(prepared(group, change, Cluster(state.nodes, state.groups.values())))
+    if not newcomers_of(group):
+        begin(group, state.incarnation_last)
+    state.stamp(group)
+    result.group.CopyFrom(group)
+
+
+def _cancel_change(state: "State", cancel: CancelChange, result: CommandResult) -> None:
+    group = state.group_called(cancel.group)
+    if group.HasField("previous"):
+        raise precondition(
+            f"configuration {group.configuration} of the group {group.name} has begun: it is too late to cancel it"
+        )
+    if not group.HasField("next"):
+        raise precondition(f"no change of the group {group.name} is under way")
+    group.ClearField("next")
+    state.stamp(group)
+    result.group.CopyFrom(group)
+
+
+def _begin_configuration(state: "State", command: BeginConfiguration, result: CommandResult) -> None:
+    group = state.group_with(command.group)
+    check_begins(group, command.configuration)
+    begin(group, state.incarnation_last)
+    state.stamp(group)
+    result.group.CopyFrom(group)
+
+
+def _record_started(state: "State", record: RecordStarted, result: CommandResult) -> None:
+    group = state.group_with(record.group)
+    if record_started(group, record.configuration, record.members):
+        state.stamp(group)
+    result.group.CopyFrom(group)
+
+
+def _record_lost(state: "State", record: RecordLost, result: CommandResult) -> None:
+    """Groups that are gone, or that the node is not in any more, are no mistake: it may not have heard of that."""
+    if not 0 < len(record.groups) <= limits.LOST_PER_COMMAND_MAX:
+        raise bad_argument(f"1 to {limits.LOST_PER_COMMAND_MAX} groups at a time, not {len(record.groups)}")
+    node = state.node_in(record.node, record.incarnation)
+    lost = frozenset(record.groups)
+    for name in sorted(state.groups):
+        group = state.groups[name]
+        if group.id in lost and lose(group, node.name, record.incarnation):
+            state.stamp(group)
+
+
+# ------------------------------------------------------------------------------------------------------ nodes
+
+
+def _give_up_disk(state: "State", command: GiveUpDisk, result: CommandResult) -> None:
+    node = state.node_called(command.node)
+    if not (node.ended or node.suspected):
+        raise precondition(f"{node.name} is alive: stop it before its disk is given up")
+    if not node.disk_lost:
+        node.disk_lost = node.ended = node.suspected = True
+        state.stamp(node)
+        for name in sorted(state.groups):
+            if lose(state.groups[name], node.name, None):
+                state.stamp(state.groups[name])
+    result.node.CopyFrom(node)
+
+
+def _drain_node(state: "State", drain: DrainNode, result: CommandResult) -> None:
+    node = state.node_called(drain.node)
+    if node.draining != drain.draining:
+        node.draining = drain.draining
+        state.stamp(node)
+    result.node.CopyFrom(node)
+
+
+def _remove_node(state: "State", remove: RemoveNode, result: CommandResult) -> None:
+    node = state.node_called(remove.node)
+    if "membership" in node.services:
+        raise precondition(f"{node.name} is one of the membership nodes, which are the same for good")
+    held = [name for name in sorted(state.groups) if node.name in everyone_of(state.groups[name])]
+    if held:
+        more = f" and {len(held) - 1} more" if len(held) > 1 else ""
+        raise precondition(f"{node.name} is a member of the group {held[0]}{more}: drain it first")
+    if not (node.draining or node.suspected or node.ended):
+        raise precondition(f"{node.name} is alive and may be given something at any time: drain it first")
+    state.make_room_for_removed()
+    # Whoever knew the node has to hear that its life is over, as if that had ended by itself.
+    tombstone = Node(
+        name=node.name,
+        node_id=node.node_id,
+        services=node.services,
+        incarnation=node.incarnation,
+        suspected=True,
+        ended=True,
+        removed=True,
+    )
+    del state.nodes[node.name]
+    state.removed[node.name] = tombstone
+    state.stamp(tombstone)
+    result.node.CopyFrom(tombstone)
+
+
+def _raise_level(state: "State", command: RaiseLevel, result: CommandResult) -> None:
+    """Rests on incarnations and not on `Node.level`: members noted that only with software that knows it.
+
+    Three members get new software, one after the other, and register again. The last one applied the others'
+    registrations with its old software, so its state says nothing of their levels. If that decided, it would
+    refuse what the others accept.
+    """
+    if command.level <= state.level:
+        return
+    present = {name: node.incarnation for name, node in state.nodes.items()}
+    if dict(command.incarnations) != present:
+        raise precondition(f"not every node is known to run software of level {command.level}")
+    check_level(command.level)
+    state.level = command.level
+    state.changed = state.revision
+    for name in sorted(state.nodes):
+        node = state.nodes[name]
+        node.level = max(node.level, command.level)
+        # All of them: who watched a member with older software has heard of no level so far.
+        state.stamp(node)
+
+
+def check_level(level: int) -> None:
+    """To go on without understanding what the others agree on would end in another state than theirs."""
+    if level > limits.LEVEL:
+        raise InvariantBroken(
+            f"this cluster has level {level}, and this software understands {limits.LEVEL}: install what the "
+            "other nodes run"
+        )
+
+
+def check_understands(name: str, level: int, cluster_level: int) -> None:
+    if level < cluster_level:
+        raise Refused(
+            Code.FAILED_PRECONDITION,
+            f"the software of {name} is too old for this cluster: it has level {level}, and all nodes need level "
+            f"{cluster_level}; install what the other nodes run",
+        )
+
+
+Handler = Callable[["State", Any, CommandResult], None]
+
+COMMANDS: dict[str, Handler] = {
+    "change_replicas": _change_replicas,
+    "cancel_change": _cancel_change,
+    "begin_configuration": _begin_configuration,
+    "record_started": _record_started,
+    "record_lost": _record_lost,
+    "give_up_disk": _give_up_disk,
+    "drain_node": _drain_node,
+    "remove_node": _remove_node,
+    "raise_level": _raise_level,
+}

@@ -1,0 +1,258 @@
+"""Scripted schedules of changes from one configuration to the next: see schedules.py."""
+
+from typing import ClassVar
+
+from ordercast.protocols.scalatom.settings import Settings
+from ordercast.sim.stage import Schedule, Stage
+
+NEW_ACCEPTORS = ("n7", "n8", "n9")
+
+
+class NewcomersBeginAtZero(Schedule):
+    """n1 has said that nothing up to 150 will come any more, by the clocks of a majority. All are replaced. The
+    new ones
+    know the log, which ends at 101, and have to begin above those clocks all the same."""
+
+    mutant = "newcomer-with-clock-0"
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+    spare = ("n7", "n8", "n9")
+
+    def play(self, stage: Stage) -> None:
+        for process in ("n1", "n2", "n3"):
+            stage.raise_clock(process, "a", 100)
+        stage.publish("c1", "a")
+        stage.run(0.05)
+        stage.cluster.advance("a", "n1", 150)
+        stage.run(0.05)
+        stage.change("a", ("n7", "n8", "n9"))
+        stage.tell(*stage.world.processes)
+        stage.run(0.5)
+        stage.publish("c2", "a")
+        stage.run(0.5)
+        stage.finish()
+
+
+class OneSealedIsNotEnough(Schedule):
+    """m' is delivered by n1 and n3; n2 has not heard of it, and they are replaced. If the word of n2 is enough to
+    start, the new ones order m2 as if there were no m'."""
+
+    mutant = "seal-from-a-minority"
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+    spare = ("n7", "n8")
+
+    def play(self, stage: Stage) -> None:
+        stage.block("g1", "n2")
+        stage.block("n1", "n2", "n7", "n8")
+        stage.block("n3", "n2", "n7", "n8")
+        stage.publish("c1", "a")  # m'
+        stage.run(0.05)
+        stage.change("a", ("n2", "n7", "n8"))
+        stage.tell(*stage.world.processes)
+        stage.run(0.5)
+        stage.publish("c2", "a")  # m2
+        stage.run(1.0)
+        stage.finish()
+
+
+class ImpliedAndUntold(Schedule):
+    """All stamps of m are 0, so n3 knows that it is decided at 0, without asking anyone, and tells nobody. It is
+    replaced. No vote tells of the decision, but the stamps of {n1, n2} do, if they are kept."""
+
+    mutant = "fresh-stamp-though-all-had-stamped"
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+    spare = ("n7",)
+    settings = Settings()
+
+    def play(self, stage: Stage) -> None:
+        stage.block("n3", "n1", "n2", "g1")
+        stage.publish("c1", "a")  # coordinator n3
+        stage.run(0.02)
+        stage.block("n3", "n7", "n4", "n5", "n6")
+        stage.change("a", ("n1", "n2", "n7"))
+        stage.tell("n1", "n2", "n7", "n4", "n5", "n6", "g1", "g2")
+        stage.run(2.0)
+        stage.finish()
+
+
+class NewAcceptorsKnowNothing(Schedule):
+    """{n4, n5} have chosen 0 for m, from the stamps of n1 and n3, and only n3 knows. All acceptors are replaced.
+    If
+    those join empty, n1 and n2, whose highest stamp is 101, have that chosen."""
+
+    mutant = "acceptor-joins-empty"
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+    spare = NEW_ACCEPTORS
+
+    def play(self, stage: Stage) -> None:
+        stage.raise_clock("n2", "a", 100)
+        stage.block("n2", "n3")
+        stage.block("n3", "n1", "n2", "n6", "g1")
+        stage.publish("c1", "a")  # coordinator n3
+        stage.run(0.02)
+        stage.block("n3", "n4", "n5")
+        stage.change("a", ("n1", "n2", "n3"), NEW_ACCEPTORS)
+        stage.tell("n1", "n2", "n4", "n5", "n6", *NEW_ACCEPTORS, "g1", "g2")
+        stage.run(3.0)
+        stage.finish()
+
+
+class OneHadNotStamped(Schedule):
+    """m' is stamped 0 by n1 alone. n2, which lacks it, has told n3 a clock above 101, and m was delivered there by
+    that. n3 is replaced; {n1, n2} are sealed. Only a fresh stamp puts m' behind m."""
+
+    mutant = "old-stamp-used-though-not-all-had-stamped"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "c": ("n3",)}
+    spare = ("n7",)
+
+    def play(self, stage: Stage) -> None:
+        stage.raise_clock("n2", "a", 100)
+        stage.raise_clock("n3", "a", 100)
+        stage.block("g1", "n2", "n3")
+        stage.block("n1", "n2", "n3")
+        stage.publish("c1", "a")  # m'
+        stage.run(0.01)
+        stage.block("g2", "n1")
+        stage.publish("c2", "a", "c")  # m, coordinator n3
+        stage.run(0.05)
+        stage.block("n3", "n1", "n2", "n7")
+        stage.open("n1", "n2")
+        stage.change("a", ("n1", "n2", "n7"))
+        stage.tell("n1", "n2", "n7", "n4", "n5", "n6", "g1", "g2")
+        stage.run(2.0)
+        stage.finish()
+
+
+class DecidedBelowTheFreshStamp(Schedule):
+    """n3 knows that m' is decided at 0, by the stamps of n1 and itself; n2 has not stamped it, but m2, at 101, as
+    n1 has at 1. {n1, n2} are sealed: m' gets a fresh stamp above 101, and m2 keeps 101. If the entry of m' rises
+    with
+    the stamp, m2 is delivered, and then m'."""
+
+    mutant = "history-entry-replaced-by-the-new-stamp"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "c": ("n2",)}
+    spare = ("n7",)
+
+    def play(self, stage: Stage) -> None:
+        stage.raise_clock("n2", "a", 100)
+        stage.block("g1", "n2")
+        stage.block("n1", "n2")
+        stage.block("n3", "n1", "n2", "g1")
+        stage.publish("c1", "a")  # m', coordinator n3
+        stage.run(0.02)
+        stage.block("n3", "n4", "n5", "n6")
+        stage.block("n2", "n3")
+        stage.block("g2", "n3")
+        stage.publish("c2", "a", "c")  # m2, coordinator n2, which lacks the stamp of n1
+        stage.run(0.02)
+        self.meanwhile(stage)
+        stage.change("a", ("n1", "n2", "n7"))
+        stage.open("n1", "n2")
+        stage.tell("n1", "n2", "n7", "n4", "n5", "n6", "g1", "g2")
+        self.afterwards(stage)
+        stage.run(3.0)
+        stage.finish()
+
+    def meanwhile(self, stage: Stage) -> None:
+        pass
+
+    def afterwards(self, stage: Stage) -> None:
+        pass
+
+
+class DecidedBelowTheHighestEntry(DecidedBelowTheFreshStamp):
+    """As before, but n2 has stamped m' too, later, at 111: so all have, and m' keeps 111 as its stamp. It is
+    decided
+    at 0 all the same, and its entry has to stay there."""
+
+    mutant = "highest-history-entry-handed-over"
+
+    def meanwhile(self, stage: Stage) -> None:
+        stage.raise_clock("n2", "a", 110)
+        stage.open("g1", "n2")
+        stage.run(0.01)
+
+    def afterwards(self, stage: Stage) -> None:
+        stage.run(0.0021)  # n1 has handed over, and says no more: its own entry is where it was
+        stage.block("n1", "n2", "n7")
+
+
+class VoteOfAnEarlierConfiguration(Schedule):
+    """n3 has the vote of n4 for 0. n4 is replaced, and comes back two configurations later, as a newcomer without
+    that
+    vote. If n3 still counts it, the vote of n5 makes a majority, while {n4, n6} know of nothing and choose 101."""
+
+    mutant = "proposal-keeps-its-value-and-votes"
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+    spare = ("n7",)
+
+    def play(self, stage: Stage) -> None:
+        stage.raise_clock("n2", "a", 100)
+        stage.block("n2", "n3", "n4", "n5", "n6", "n7")
+        stage.block("n1", "n4", "n5", "n6", "n7")
+        stage.block("n3", "n1", "n2", "n5", "n6", "g1")
+        stage.publish("c1", "a")  # coordinator n3: stamps of n1 and n3
+        stage.run(0.02)
+        everyone = ("n1", "n2", "n3", "n4", "n5", "n6", "n7", "g1", "g2")
+        stage.block("n4", "n5", "n6", "n7")  # its vote is not among those that are handed over
+        for acceptors in (("n5", "n6", "n7"), ("n4", "n5", "n6")):
+            stage.open("n3", "n1", "n2")
+            stage.open("n2", "n3")
+            stage.change("a", ("n1", "n2", "n3"), acceptors)
+            stage.tell(*everyone)
+            stage.run(0.3)
+            stage.look()
+            stage.tell(*everyone)
+            stage.run(0.1)
+        stage.block("n3", "n1", "n2")
+        stage.open("n3", "n5")
+        stage.run(1.0)
+        stage.block("n3", "n4", "n5", "n6")
+        stage.open("n2", "n4", "n6")
+        stage.open("n4", "n6")
+        stage.run(3.0)
+        stage.finish()
+
+
+class ForgetfulMajority(Schedule):
+    """m' is delivered by n1, with the stamps and votes of {n1, n3}; n2 has heard nothing. n3 loses its disk, n1
+    cannot be
+    reached, and n1 is replaced. If n3 counts as one that never took part, {n2, n3} begin with nothing."""
+
+    mutant = "lost-disk-counts-as-idle"
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+    spare = ("n7",)
+
+    def play(self, stage: Stage) -> None:
+        stage.block("g1", "n2")
+        stage.block("n1", "n2")
+        stage.block("n3", "n2")
+        stage.publish("c1", "a")  # m'
+        stage.run(0.05)
+        stage.lose_in_flight("n3", "n2")
+        stage.lose_in_flight("g1", "n2")
+        stage.open("n3", "n2")
+        stage.block("n1", "n3", "n7", "g1", "g2")
+        stage.lose_disk("n3")
+        stage.restart("n3")
+        stage.change("a", ("n2", "n3", "n7"))
+        stage.tell("n2", "n3", "n7", "g1", "g2")
+        stage.run(0.5)
+        stage.publish("c2", "a")
+        stage.run(2.0)
+        stage.finish()
+
+
+CONFIGURATION_SCHEDULES: dict[str, type[Schedule]] = {
+    schedule.mutant: schedule
+    for schedule in (
+        NewcomersBeginAtZero,
+        OneSealedIsNotEnough,
+        ImpliedAndUntold,
+        NewAcceptorsKnowNothing,
+        OneHadNotStamped,
+        DecidedBelowTheFreshStamp,
+        DecidedBelowTheHighestEntry,
+        VoteOfAnEarlierConfiguration,
+        ForgetfulMajority,
+    )
+}

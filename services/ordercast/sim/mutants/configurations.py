@@ -1,0 +1,204 @@
+"""Mutants of the change from one configuration to the next. Each breaks one rule of what is carried over.
+
+Those that random runs catch are caught in runs in which replicas come and go.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from ordercast.core.machine import Effect, Send
+from ordercast.core.view import Group
+from ordercast.protocols.paxos.handover import Part as VotesPart
+from ordercast.protocols.paxos.handover import Starting as VotesStarting
+from ordercast.protocols.paxos.handover import VotesHanding
+from ordercast.protocols.paxos.proposer import Attempt, Proposer
+from ordercast.protocols.scalatom.copying import Copying
+from ordercast.protocols.scalatom.handover import Handing, Part, Starting
+from ordercast.protocols.scalatom.history import Peer
+from ordercast.protocols.scalatom.machine import Scalatom
+from ordercast.protocols.scalatom.replica import Replica
+from ordercast.sim.mutants.mutant import Mutant, register
+from ordercast.sim.reconfiguration import Reconfiguration
+from ordercast.v1.consensus_pb2 import Votes
+from ordercast.v1.sequencer_pb2 import HandedOver, Snapshot
+
+RECONFIGURING: list[Mutant] = []
+mutant = partial(register, RECONFIGURING, reconfigures=True)
+
+
+# ------------------------------------------------------------------------------------------------- starting
+
+
+@mutant("newcomer-with-clock-0", "above the highest sealed clock", (Handing, "raise_clock"))
+def _no_clock(self: Handing, replica: Replica, whole: Part) -> None:
+    pass
+
+
+@mutant("acceptor-joins-empty", "votes are handed over", (VotesHanding, "merge"))
+def _no_votes(self: VotesHanding, message: Votes) -> list[tuple[bytes, bytes | None]]:
+    return []
+
+
+def _one_is_enough(self: Handing, replica: Replica, starting: Starting) -> dict[str, Part] | None:
+    complete = {name: part for name, part in starting.parts.items() if part.is_complete and not part.is_idle}
+    return dict([min(complete.items())]) if complete else None
+
+
+def _one_acceptor_is_enough(self: VotesHanding, group: Group, starting: VotesStarting) -> list[VotesPart]:
+    complete = [part for part in starting.parts.values() if part.is_complete and not part.is_idle]
+    return complete[:1]
+
+
+RECONFIGURING.append(
+    Mutant(
+        "seal-from-a-minority",
+        "a majority of the old configuration",
+        ((Handing, "enough", _one_is_enough), (VotesHanding, "enough", _one_acceptor_is_enough)),
+        reconfigures=True,
+    )
+)
+
+
+@mutant("open-message-forgotten", "open envelopes are handed over", (Handing, "_sealed"))
+def _nothing_open(self: Handing, replica: Replica) -> dict[bytes, HandedOver]:
+    return {}
+
+
+@mutant("old-stamp-used-though-not-all-had-stamped", "the stamp", (Handing, "stamp_of"))
+def _any_old_stamp(self: Handing, found: list[HandedOver], members: int) -> int | None:
+    return max(one.rec_ts for one in found)
+
+
+@mutant("fresh-stamp-though-all-had-stamped", "the stamp: implied numbers", (Handing, "stamp_of"))
+def _always_fresh(self: Handing, found: list[HandedOver], members: int) -> int | None:
+    return None
+
+
+@mutant("history-entry-replaced-by-the-new-stamp", "the lowest entry is kept", (Handing, "enter"))
+def _new_entry(self: Handing, replica: Replica, id_: bytes, rec_ts: int, handed: HandedOver | None) -> None:
+    entry = replica.history.entry(id_)
+    if entry is not None:
+        replica.history.forget(id_, b"\0" * 24)
+    replica.stamp(id_, rec_ts)
+
+
+@mutant("highest-history-entry-handed-over", "the lowest entry is kept", (Handing, "lowest"))
+def _highest(self: Handing, found: Iterable[HandedOver]) -> int:
+    return max(one.entry for one in found)
+
+
+# -------------------------------------------------------------------------------------------------- sealing
+
+
+@mutant("sealed-replica-still-stamps", "sealed stands still", (Replica, "follow"))
+def _stays_active(self: Replica, group: Group) -> None:
+    """It goes on as if the new configuration were the old one."""
+    self.group = group
+    self.is_active = bool(self.started) and self.process in group.replicas
+    if self.is_active:
+        self.started = group.configuration
+        self.peers = {name: self.peers.get(name) or Peer() for name in group.replicas if name != self.process}
+
+
+_on_ask = Handing.on_ask
+
+
+@mutant("asked-before-it-is-sealed", "sealed stands still: stamps, clock", (Handing, "on_ask"))
+def _answers_at_once(self: Handing, event: Any) -> None:
+    """It has not heard of the new configuration, and goes on in the old one after it has answered."""
+    ask, replica = event.message, self.machine.replicas.get(event.message.group)
+    if replica is None or not replica.is_active or ask.configuration <= replica.group.configuration:
+        _on_ask(self, event)
+        return
+    answer = self._answer(replica, replica.clock, replica.position, self._sealed(replica), ask.after)
+    answer.configuration = ask.configuration
+    self.machine.then.append(Send((event.source,), answer))
+
+
+@mutant("F-not-carried-over", "the log reaches what any sealed one has forgotten", (Handing, "on_progress"))
+def _any_log(self: Handing, replica: Replica) -> None:
+    starting = self.starting.get(replica.name)
+    parts = self.enough(replica, starting) if starting is not None else None
+    if parts is not None and replica.copied is None:
+        del self.starting[replica.name]
+        self.start(replica, self.merged(replica, list(parts.values())))
+
+
+# ------------------------------------------------------------------------------------------------ consensus
+
+
+@mutant("round-0-again-in-a-later-configuration", "round 0, implied numbers", (Scalatom, "may_skip_votes"))
+def _always_skips(self: Scalatom, header: Any) -> bool:
+    return True
+
+
+@mutant("proposal-keeps-its-value-and-votes", "votes count within one configuration", (Proposer, "begin_again"))
+def _goes_on(self: Proposer, attempt: Attempt, now: float) -> list[Effect]:
+    assert self.view is not None
+    attempt.configurations = {name: self.view.groups[name].configuration for name in attempt.groups}
+    return []
+
+
+# ------------------------------------------------------------------------------------- what comes with the log
+
+
+def _snapshot_without(field: str) -> Any:
+    whole = Copying.snapshot
+
+    def snapshot(self: Copying, replica: Replica) -> Snapshot:
+        found = whole(self, replica)
+        found.ClearField(field)  # type: ignore[arg-type]
+        return found
+
+    return snapshot
+
+
+RECONFIGURING.append(
+    Mutant(
+        "idempotence-state-not-carried-over",
+        "state of the log",
+        ((Copying, "snapshot", _snapshot_without("producers")),),
+        reconfigures=True,
+    )
+)
+RECONFIGURING.append(
+    Mutant(
+        "done-not-carried-over",
+        "state of the log",
+        ((Copying, "snapshot", _snapshot_without("done")),),
+        reconfigures=True,
+    )
+)
+
+
+# --------------------------------------------------------------------------------------------- one at a time
+
+
+@mutant("two-changes-at-once", "the next change waits for a majority", (Reconfiguration, "may_change"))
+def _any_time(self: Reconfiguration, name: str) -> bool:
+    return name in self.membership.groups and name not in self.membership.closed and name not in self.next
+
+
+@mutant("hand-over-not-passed-on", "members keep what they started from", (Handing, "keep"))
+def _keeps_nothing(self: Handing, name: str, whole: Part) -> None:
+    pass
+
+
+def _lost_is_idle(self: Replica) -> bool:
+    former = self.group.former
+    return former is not None and self.process in former.replicas and self.started != former.number
+
+
+def _lost_too(self: Handing, group: Group) -> list[str]:
+    return [] if group.former is None else list(group.former.replicas)
+
+
+RECONFIGURING.append(
+    Mutant(
+        "lost-disk-counts-as-idle",
+        "who lost its disk has no say",
+        ((Replica, "is_idle", property(_lost_is_idle)), (Handing, "sealed", _lost_too)),
+        reconfigures=True,
+    )
+)
