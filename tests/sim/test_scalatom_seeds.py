@@ -20,12 +20,31 @@ def test_no_seed_violates_a_property(first: int) -> None:
     assert campaign.delivered > 0
 
 
+@pytest.mark.parametrize("first", range(1, 201, 25))
+def test_no_seed_violates_a_property_while_replicas_come_and_go(first: int) -> None:
+    campaign = run_many(range(first, first + 25), jobs=1, reconfigure=True)
+    assert [(r.seed, str(r.violation)) for r in campaign.violations] == []
+    assert campaign.strikes["configuration_started"] > 0
+
+
 @pytest.mark.parametrize("first", [1, 9])
 def test_raw_datagrams_with_a_third_lost_and_half_doubled_only_take_longer(first: int) -> None:
     for seed in range(first, first + 8):
         scenario = draw(seed)
         scenario.network = NetworkSettings(delay_s=0.003, slow=0.4, loss=0.3, duplication=0.5, datagrams=True)
         assert run_scenario(scenario, seed).violation is None
+
+
+def test_runs_meet_every_kind_of_change() -> None:
+    strikes = run_many(range(1, 60), jobs=1, reconfigure=True).strikes
+    for kind in (
+        "change_prepared",
+        "change_cancelled",
+        "configuration_begun",
+        "configuration_started",
+        "disk_lost",
+    ):
+        assert strikes.get(kind, 0) > 0, kind
 
 
 def test_runs_meet_every_kind_of_fault() -> None:
@@ -38,10 +57,11 @@ def test_runs_meet_every_kind_of_fault() -> None:
 def test_runs_use_every_kind_of_message() -> None:
     seen: dict[str, int] = {}
     for seed in range(1, 60):
-        for kind, count in run_seed(seed).by_kind.items():
+        for kind, count in run_seed(seed, reconfigure=seed % 2 == 0).by_kind.items():
             seen[kind] = seen.get(kind, 0) + count
-    rare = ["pull", "have", "have_ask", "fetch_log", "log_chunk", "snapshot", "gossip_ask"]
-    for kind in [*rare, "prepare", "promise", "rejected", "closed", "close"]:
+    rare = ["pull", "have", "have_ask", "fetch_log", "log_chunk", "snapshot_ask", "snapshot_part", "gossip_ask"]
+    changing = ["hand_over_ask", "hand_over", "votes_ask", "votes"]
+    for kind in [*rare, *changing, "prepare", "promise", "rejected", "closed", "close"]:
         assert seen.get(kind, 0) > 0, kind
 
 

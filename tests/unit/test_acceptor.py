@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from ordercast.core.errors import RemoteProtocolError
-from ordercast.core.view import OtherConfiguration
 from ordercast.core.ids import envelope_id
 from ordercast.core.machine import Effect, Persist, Retired, ViewChanged
-from ordercast.core.view import UnknownGroup
+from ordercast.core.view import OtherConfiguration, UnknownGroup
 from ordercast.protocols.paxos.acceptor import Acceptor
 from ordercast.v1.common_pb2 import Destination
 from ordercast.v1.consensus_pb2 import (
