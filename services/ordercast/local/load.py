@@ -141,7 +141,10 @@ def collect_logs(address: str, evidence: Evidence) -> None:
 
 
 def wait_for_equal_logs(address: str, timeout_s: float) -> None:
-    """Until all replicas of each group have the same length: replicas that were away need a moment."""
+    """Until all replicas of each group have the same length: replicas that were away need a moment.
+
+    Those that lost what they had need a new configuration first, and are not read from before.
+    """
     deadline = time.monotonic() + timeout_s
     with grpc.insecure_channel(address) as channel:
         stub = GatewayServiceStub(channel)
@@ -151,7 +154,7 @@ def wait_for_equal_logs(address: str, timeout_s: float) -> None:
             for group in cluster.groups:
                 described = stub.DescribeGroup(DescribeGroupRequest(name=group.name), timeout=10)
                 ends = {r.log.position if not r.error else -1 for r in described.replicas}
-                equal = equal and len(ends) == 1 and -1 not in ends
+                equal = equal and len(ends) == 1 and -1 not in ends and not described.group.lost
             if equal:
                 return
             time.sleep(0.1)
