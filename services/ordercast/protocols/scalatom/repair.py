@@ -95,8 +95,10 @@ class Repair:
             machine.out.append(Send(silent, Disseminate(envelope=held.envelope, again=True)))
         elif silent:
             machine.out += [Send(silent, message) for message in machine.stamping.messages(held, ask=True)]
-        if held.sn is None:
+        if held.sn is None and held.envelope is not None:
             self._press_for_decision(held)
+        elif held.sn is None:
+            machine.release(held.id)  # what it was for here is elsewhere, or delivered and forgotten
 
     def relay_targets(self, held: Held) -> list[str]:
         """Before the decision, everyone it is for; after it, the own groups, where entries are withheld."""
