@@ -5,7 +5,8 @@ import pytest
 
 import ordercast
 from ordercast import errors
-from ordercast.gateway.reassignment import explained, learners
+from ordercast.core.members import learners_of
+from ordercast.gateway.reassignment import explained
 from ordercast.membership.placement import Move
 from ordercast.v1.gateway_pb2 import ChangeReplicasRequest, DrainNodeRequest, GiveUpDiskRequest
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
@@ -166,8 +167,8 @@ def test_a_replica_that_lost_its_log_copies_it_again():
     group = Group(
         replicas=["n1", "n2", "n3"], lost=["n2"], next=Configuration(replicas=["n1", "n2", "n4"], number=2)
     )
-    assert learners(group) == ["n2", "n4"]
-    assert learners(Group(replicas=["n1"], lost=["n1"])) == []
+    assert learners_of(group) == ["n2", "n4"]
+    assert learners_of(Group(replicas=["n1"], lost=["n1"])) == []
 
 
 # ---------------------------------------------------------------------------------------------------- nodes

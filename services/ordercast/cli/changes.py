@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ordercast.cli.exit_codes import ExitCode, fail
+from ordercast.core.members import learners_of
 
 if TYPE_CHECKING:
     from ordercast.cli.waiting import Waiting
@@ -69,12 +70,6 @@ def check_members(replicas: Sequence[str], wanted: "Configuration") -> None:
 
 def replicas_text(group: "Group") -> str:
     return f"configuration {group.configuration}, replicas on {', '.join(group.replicas)}"
-
-
-def learners_of(group: "Group") -> list[str]:
-    """Who copies the log for the next configuration: also a replica that lost its own."""
-    here = [name for name in group.replicas if name not in group.lost]
-    return [name for name in group.next.replicas if name not in here]
 
 
 def stage_of(group: "Group") -> str:

@@ -61,6 +61,21 @@ class Group:
         """The replicas that take part."""
         return tuple(name for name in self.replicas if name not in self.lost) if self.lost else self.replicas
 
+    @property
+    def former_replicas(self) -> tuple[str, ...]:
+        return self.former.replicas if self.former is not None else ()
+
+    @property
+    def former_acceptors(self) -> tuple[str, ...]:
+        return self.former.acceptors if self.former is not None else ()
+
+    def ended_for(self, process: str) -> int:
+        """The number of the configuration before, if this is a replica of it that has its disk; else 0."""
+        former = self.former
+        if former is None or process not in former.replicas or process in former.lost:
+            return 0
+        return former.number
+
     def check(self, configuration: int) -> None:
         if self.configuration != configuration:
             raise OtherConfiguration(
@@ -127,6 +142,14 @@ class View:
         self.hosts = frozenset(process for group in self.groups.values() for process in group.replicas)
         self._replicas: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._acceptors: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def present(self, name: str, configuration: int) -> Group:
+        """The group, for what counts in its present configuration alone."""
+        group = self.groups.get(name)
+        if group is None:
+            raise UnknownGroup(name)
+        group.check(configuration)
+        return group
 
     def known(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(name for name in names if name in self.groups)

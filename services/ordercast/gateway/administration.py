@@ -5,9 +5,10 @@ from collections.abc import Iterable
 
 import grpc
 
+from ordercast.core.members import learners_of
 from ordercast.gateway.cursors import Cursors, check_cursor_name
 from ordercast.gateway.reading import Reading
-from ordercast.gateway.reassignment import Planner, Reassignment, learners, present
+from ordercast.gateway.reassignment import Planner, Reassignment, present
 from ordercast.gateway.subscribing import Subscribing
 from ordercast.runtime.node import Node
 from ordercast.runtime.results import check_result
@@ -84,7 +85,7 @@ class Administration:
     async def describe_group(self, request: api.DescribeGroupRequest) -> api.DescribeGroupResponse:
         group = await self.subscribing.group(request.name)
         replicas, learning = await asyncio.gather(
-            self._describe_at(group, group.replicas), self._describe_at(group, learners(group))
+            self._describe_at(group, group.replicas), self._describe_at(group, learners_of(group))
         )
         return api.DescribeGroupResponse(group=group, replicas=replicas, learners=learning)
 

@@ -143,12 +143,6 @@ def present(nodes: Mapping[str, Node]) -> list[Node]:
     return [nodes[name] for name in sorted(nodes) if not nodes[name].removed]
 
 
-def learners(group: Group) -> list[str]:
-    """Who copies the log to be a replica in the next configuration: also who was one, and lost it."""
-    here = [name for name in group.replicas if name not in group.lost]
-    return [name for name in group.next.replicas if name not in here]
-
-
 def explained(moves: Iterable[Move], nodes: Iterable[Node], groups: Iterable[Group]) -> list[api.ReplicaMove]:
     """Each with its reason, at its turn: those before it are done then."""
     zone = {node.name: node.zone for node in nodes}

@@ -42,11 +42,6 @@ def everyone_of(group: Group) -> list[str]:
     return sorted({*members_of(group), *members_of(group.previous), *members_of(group.next)})
 
 
-def newcomers_of(group: Group) -> list[str]:
-    """Who has to copy the log before `next` begins: also a replica that lost it. Acceptors copy nothing."""
-    return [name for name in group.next.replicas if name not in group.replicas or name in group.lost]
-
-
 def is_changing(group: Group) -> bool:
     return group.HasField("next") or group.HasField("previous")
 

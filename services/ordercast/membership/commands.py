@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ordercast.core.errors import InvariantBroken
+from ordercast.core.members import learners_of
 from ordercast.membership import settings as limits
 from ordercast.membership.changes import (
     Cluster,
@@ -15,7 +16,6 @@ from ordercast.membership.changes import (
     check_begins,
     everyone_of,
     lose,
-    newcomers_of,
     prepared,
     record_started,
 )
@@ -58,7 +58,7 @@ def too_early(kind: str, level: int) -> str | None:
 def _change_replicas(state: "State", change: ChangeReplicas, result: CommandResult) -> None:
     group = state.group_called(change.group)
     group.next.CopyFrom(prepared(group, change, Cluster(state.nodes, state.groups.values())))
-    if not newcomers_of(group):
+    if not learners_of(group):
         begin(group, state.incarnation_last)
     state.stamp(group)
     result.group.CopyFrom(group)

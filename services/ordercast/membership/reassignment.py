@@ -11,13 +11,13 @@ Every duty is a command that says what it is about, so that it is not begun twic
 from collections.abc import Container, Iterator, Mapping
 from itertools import islice
 
+from ordercast.core.members import learners_of
 from ordercast.membership.changes import (
     Cluster,
     has_survivors,
     is_changing,
     loss_of,
     members_of,
-    newcomers_of,
     prepared,
 )
 from ordercast.membership.commands import CHANGES_LEVEL
@@ -141,7 +141,7 @@ class _Round:
             yield f"started {group.id}", Command(record_started=record)
         if not (group.HasField("next") and has_survivors(group)):
             return
-        newcomers = newcomers_of(group)
+        newcomers = learners_of(group)
         if all(self._has_caught_up(group, name) for name in newcomers):
             begin = BeginConfiguration(group=group.id, configuration=group.next.number)
             yield f"change {group.id}", Command(begin_configuration=begin)

@@ -13,6 +13,7 @@ import grpc
 import structlog
 from grpc_status import rpc_status  # type: ignore[import-untyped]
 
+from ordercast.core.members import learners_of
 from ordercast.runtime.mesh import CHANNEL_OPTIONS
 from ordercast.runtime.results import refused_from
 from ordercast.runtime.status import Refused
@@ -46,17 +47,6 @@ HEARTBEAT_S_MAX = 0.7
 AVOID_S = 5.0
 #: Repeating a call does not change these answers.
 FINAL = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.INVALID_ARGUMENT)
-
-
-def learners_of(group: Group) -> list[str]:
-    """Those of the next configuration's replicas that do not have the log."""
-    has_it = [name for name in group.replicas if name not in group.lost]
-    return [name for name in group.next.replicas if name not in has_it]
-
-
-def holders_of(group: Group) -> list[str]:
-    """Whoever has the log, or is to have it."""
-    return sorted({*group.replicas, *group.previous.replicas, *learners_of(group)})
 
 
 def group_view(group: Group) -> GroupView:

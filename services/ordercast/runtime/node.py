@@ -30,8 +30,9 @@ from ordercast.core.machine import (
     Retired,
     ViewChanged,
 )
+from ordercast.core.members import learners_of
 from ordercast.runtime.clock import Clock
-from ordercast.runtime.directory import Directory, learners_of
+from ordercast.runtime.directory import Directory
 from ordercast.runtime.disbelief import Disbelief
 from ordercast.runtime.fault_service import serve_faults
 from ordercast.runtime.frame_listener import FrameListener

@@ -6,7 +6,7 @@ from typing import ClassVar
 import structlog
 
 from ordercast.core.machine import Machine
-from ordercast.runtime.directory import holders_of
+from ordercast.core.members import holders_of
 from ordercast.runtime.node import Node
 from ordercast.sequencer.protocols import ordering_machines
 from ordercast.sequencer.repair import LogRepair

@@ -181,8 +181,7 @@ class Acceptor:
     def _is_for_us(self, group: Group | None) -> bool:
         if group is None:
             return False
-        former = group.former.acceptors if group.former is not None else ()
-        return self.process in group.acceptors or self.process in former
+        return self.process in (*group.acceptors, *group.former_acceptors)
 
     def lose(self, name: str) -> Records:
         """What it had promised in the group is gone: it takes no part until the next configuration."""

@@ -18,7 +18,7 @@ from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, ID_BYTES
 from ordercast.core.machine import Effect, Persist, Receive, Send, SetTimer
 from ordercast.core.quorums import has_majority
-from ordercast.core.view import Group, OtherConfiguration, UnknownGroup
+from ordercast.core.view import Group, OtherConfiguration
 from ordercast.v1.consensus_pb2 import ClosedRecord, InstanceVote, Votes, VotesAsk
 
 if TYPE_CHECKING:
@@ -98,8 +98,7 @@ class VotesHanding:
     def _ask(self, group: Group) -> list[Effect]:
         """Those that have not answered, or not to the end."""
         parts = self.starting[group.name].parts
-        former = group.former.acceptors if group.former is not None else ()
-        sources = dict.fromkeys([*former, *group.acceptors])
+        sources = dict.fromkeys([*group.former_acceptors, *group.acceptors])
         waiting = [name for name in sources if name not in parts or not parts[name].is_complete]
         return [self._ask_one(group, name, parts[name].after if name in parts else b"") for name in waiting]
 
@@ -110,11 +109,7 @@ class VotesHanding:
 
     def _group(self, message: Any) -> Group:
         assert self.acceptor.view is not None
-        group = self.acceptor.view.groups.get(message.group)
-        if group is None:
-            raise UnknownGroup(message.group)
-        group.check(message.configuration)
-        return group
+        return self.acceptor.view.present(message.group, message.configuration)
 
     def on_ask(self, event: Receive) -> list[Effect]:
         ask: VotesAsk = event.message
@@ -168,8 +163,7 @@ class VotesHanding:
         starting = self.starting.get(group.name)
         if starting is None:
             return []
-        former = group.former.acceptors if group.former is not None else ()
-        if event.source not in (group.acceptors if votes.whole else former):
+        if event.source not in (group.acceptors if votes.whole else group.former_acceptors):
             raise OtherConfiguration(group.name, f"{event.source} has no votes of {group.name!r} to hand over")
         ids = [*(vote.instance for vote in votes.votes), *votes.buried]
         if any(len(instance) != ID_BYTES for instance in ids):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, KEY_BYTES, KEY_MIN, sn_of
 from ordercast.core.machine import LogRead, ReadLog, Receive, Send, SetTimer
-from ordercast.core.view import Group, OtherConfiguration, UnknownGroup, names_of
+from ordercast.core.view import Group, OtherConfiguration, names_of
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.copying import Copying
 from ordercast.protocols.scalatom.records import Record
@@ -44,14 +44,11 @@ class CatchUp:
         self.copying = Copying(machine)
         #: Groups whose next piece is asked for at that time, and of whom: not all at once.
         self.due: dict[str, tuple[float, str]] = {}
-        self.on_snapshot_ask = self.copying.on_ask
-        self.on_snapshot_part = self.copying.on_part
 
     # ------------------------------------------------------------------------------------------- fetching
 
     def on_tick(self, replica: Replica) -> None:
         """Stuck for a whole tick though somebody is further: its log has what we lack."""
-        self.copying.on_tick()
         if not replica.is_active or replica.copied is not None:
             if self.machine.now >= replica.fetch_due and not replica.is_stopped:
                 self.fetch_in_turn(replica, self.sources(replica))
@@ -73,8 +70,7 @@ class CatchUp:
     def sources(self, replica: Replica) -> list[str]:
         """Who has the log, for somebody who is no active replica."""
         group, process = replica.group, self.machine.process
-        former = group.former.replicas if group.former is not None else ()
-        names = dict.fromkeys([*group.replicas, *former])
+        names = dict.fromkeys([*group.replicas, *group.former_replicas])
         return [name for name in names if name != process and name not in group.lost]
 
     def _ask_those_who_forgot(self, replica: Replica) -> None:
@@ -124,10 +120,7 @@ class CatchUp:
         """
         machine = self.machine
         assert machine.view is not None
-        group = machine.view.groups.get(name)
-        if group is None:
-            raise UnknownGroup(name)
-        group.check(configuration)
+        group = machine.view.present(name, configuration)
         if source not in self._concerned(group, asks=asks):
             raise OtherConfiguration(name, f"{source} has no part in {name!r}")
         replica = machine.replicas.get(name)
@@ -136,8 +129,7 @@ class CatchUp:
         return replica
 
     def _concerned(self, group: Group, *, asks: bool) -> tuple[str, ...]:
-        former = group.former.replicas if group.former is not None else ()
-        return (*group.replicas, *former, *(group.learners if asks else ()))
+        return (*group.replicas, *group.former_replicas, *(group.learners if asks else ()))
 
     def on_fetch(self, event: Receive) -> None:
         fetch: FetchLog = event.message

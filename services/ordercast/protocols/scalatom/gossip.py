@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, ID_BYTES, KEY_BYTES, incarnation_of, sn_of
 from ordercast.core.machine import Receive, Send
-from ordercast.core.view import OtherConfiguration, UnknownGroup
+from ordercast.core.view import OtherConfiguration
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.history import Peer
 from ordercast.protocols.scalatom.replica import Replica
@@ -164,10 +164,7 @@ class Gossiper:
     def checked(self, group: str, configuration: int, source: str) -> tuple[Replica, Peer]:
         """Statements have a base and questions are asked again: nothing is lost by not understanding one yet."""
         assert self.machine.view is not None
-        known = self.machine.view.groups.get(group)
-        if known is None:
-            raise UnknownGroup(group)
-        known.check(configuration)
+        known = self.machine.view.present(group, configuration)
         replica = self.machine.replicas.get(group)
         if replica is None:
             raise RemoteProtocolError(f"no replica of {group!r} here")

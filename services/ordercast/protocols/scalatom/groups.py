@@ -65,9 +65,7 @@ class Groups:
         process = self.machine.process
         if group is None:
             return False
-        former = group.former
-        is_former = former is not None and process in former.replicas
-        return process in group.replicas or process in group.learners or is_former
+        return process in (*group.replicas, *group.learners, *group.former_replicas)
 
     def has_lost(self, group: Group, started: int) -> bool:
         """What it has of the group is from a configuration in which it lost what it had."""

@@ -14,7 +14,7 @@ from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, ID_BYTES, sn_of
 from ordercast.core.machine import Observe, Persist, Receive, Send
 from ordercast.core.quorums import has_majority
-from ordercast.core.view import Group, OtherConfiguration, UnknownGroup, names_of
+from ordercast.core.view import Group, OtherConfiguration, names_of
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.records import Record
@@ -115,10 +115,7 @@ class Handing:
         ask: HandOverAsk = event.message
         machine = self.machine
         assert machine.view is not None
-        group = machine.view.groups.get(ask.group)
-        if group is None:
-            raise UnknownGroup(ask.group)
-        group.check(ask.configuration)
+        group = machine.view.present(ask.group, ask.configuration)
         if event.source not in group.replicas:
             raise RemoteProtocolError(f"{event.source} is no replica of {ask.group!r}")
         replica = machine.replicas.get(ask.group)
@@ -181,10 +178,7 @@ class Handing:
         message: HandOver = event.message
         machine = self.machine
         assert machine.view is not None
-        group = machine.view.groups.get(message.group)
-        if group is None:
-            raise UnknownGroup(message.group)
-        group.check(message.configuration)
+        group = machine.view.present(message.group, message.configuration)
         starting = self.starting.get(message.group)
         if starting is None:
             return

@@ -171,8 +171,8 @@ class Scalatom:
             HaveAsk: self.repair.on_have_ask,
             FetchLog: self.catch_up.on_fetch,
             LogChunk: self.catch_up.on_chunk,
-            SnapshotAsk: self.catch_up.on_snapshot_ask,
-            SnapshotPart: self.catch_up.on_snapshot_part,
+            SnapshotAsk: self.catch_up.copying.on_ask,
+            SnapshotPart: self.catch_up.copying.on_part,
             HandOverAsk: self.hand_over.on_ask,
             HandOver: self.hand_over.on_hand_over,
         }

@@ -41,6 +41,7 @@ class Repair:
         gossip = machine.now >= self.gossip_due
         if gossip:
             self.gossip_due = machine.now + machine.settings.gossip_s
+        machine.catch_up.copying.on_tick()
         for replica in machine.replicas.values():
             machine.catch_up.on_tick(replica)
             if not replica.is_active:

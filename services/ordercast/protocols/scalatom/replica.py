@@ -114,17 +114,14 @@ class Replica:
     @property
     def is_sealed(self) -> bool:
         """Of the configuration before, and whoever starts may ask it."""
-        former = self.group.former
-        is_former = former is not None and self.process in former.replicas and self.process not in former.lost
-        return is_former and former is not None and self.started == former.number
+        ended = self.group.ended_for(self.process)
+        return bool(ended) and self.started == ended
 
     @property
     def is_idle(self) -> bool:
         """Of the configuration before, too, but it never started in it, and now it never will."""
-        former = self.group.former
-        if former is None or self.process not in former.replicas or self.process in former.lost:
-            return False
-        return self.started != former.number
+        ended = self.group.ended_for(self.process)
+        return bool(ended) and self.started != ended
 
     @property
     def is_stopped(self) -> bool:

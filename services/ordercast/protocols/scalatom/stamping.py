@@ -61,8 +61,8 @@ class Stamping:
         assert view is not None
         self.check_form(header)
         names = view.checked_names(header.destinations)
-        is_old = not view.is_as_addressed(header.destinations)
-        if not is_old and header.coordinator.process not in view.replicas_of(names):
+        is_present = view.is_as_addressed(header.destinations)
+        if is_present and header.coordinator.process not in view.replicas_of(names):
             raise RemoteProtocolError("the coordinator is no replica of a destination")
         return names
 
