@@ -19,7 +19,7 @@ from grpc_status import rpc_status
 
 from ordercast.core.ids import envelope_id, order_key, pack_u64, sn_of
 from ordercast.gateway.tokens import Tokens
-from ordercast.protocols.scalatom.idempotence import ProducerTable
+from ordercast.protocols.idempotence import ProducerTable
 from ordercast.v1.common_pb2 import (
     REFUSAL_FENCED,
     REFUSAL_UNSPECIFIED,

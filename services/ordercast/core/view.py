@@ -55,6 +55,9 @@ class Group:
     learners: tuple[str, ...] = ()
     #: Members that lost what they had stored.
     lost: tuple[str, ...] = ()
+    #: In virtually synchronous groups: which life of each replica is meant, and who leaves of its own will.
+    incarnations: tuple[int, ...] = ()
+    leaving: tuple[str, ...] = ()
 
     @property
     def working(self) -> tuple[str, ...]:
@@ -116,6 +119,8 @@ def group_of(view: GroupView) -> Group:
         tuple(view.starting),
         tuple(view.learners),
         tuple(view.lost),
+        tuple(view.incarnations),
+        tuple(view.leaving),
     )
 
 

@@ -56,6 +56,7 @@ class World:
         self.on_commit: Callable[[str, str, int, LogEntry], None] = lambda process, group, position, entry: None
         self.on_watermark: Callable[[str, Watermark], None] = lambda process, effect: None
         self.on_log_reset: Callable[[str, ResetLog], None] = lambda process, effect: None
+        self.on_observe: Callable[[str, Observe], None] = lambda process, effect: None
         self.on_custom: Callable[[str, Effect], None] = lambda process, effect: None
         self.on_crash_at_commit: Callable[[str], None] = lambda process: None
 
@@ -121,6 +122,7 @@ class World:
         self.on_log_reset(process, effect)
 
     def observed(self, process: str, effect: Observe) -> None:
+        self.on_observe(process, effect)
         if self.tracing:
             self.note(process, f"observes {effect.stage} of {describe(effect.id)}: {effect.detail}")
 

@@ -1,5 +1,6 @@
 from ordercast.v1 import consensus_pb2 as _consensus_pb2
 from ordercast.v1 import gateway_pb2 as _gateway_pb2
+from ordercast.v1 import isis_pb2 as _isis_pb2
 from ordercast.v1 import sequencer_pb2 as _sequencer_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -20,7 +21,7 @@ CHANNEL_MEMBERSHIP: Channel
 CHANNEL_DOMAINS: Channel
 
 class Packet(_message.Message):
-    __slots__ = ("disseminate", "rec_ts", "gossip", "gossip_ask", "pull", "have", "have_ask", "fetch_log", "log_chunk", "envelope_decided", "envelope_delivered", "envelope_durable", "snapshot_ask", "snapshot_part", "hand_over_ask", "hand_over", "prepare", "promise", "accept", "accepted", "rejected", "closed", "close", "decide", "votes_ask", "votes", "log_prepare", "log_promise", "log_accept", "log_accepted", "log_rejected", "log_decided", "log_heartbeat", "log_echo", "log_fetch", "log_tail", "log_install", "log_found_ask", "log_found_grant", "log_rejoin", "log_rejoined", "publish_request", "publish_reply")
+    __slots__ = ("disseminate", "rec_ts", "gossip", "gossip_ask", "pull", "have", "have_ask", "fetch_log", "log_chunk", "envelope_decided", "envelope_delivered", "envelope_durable", "snapshot_ask", "snapshot_part", "hand_over_ask", "hand_over", "prepare", "promise", "accept", "accepted", "rejected", "closed", "close", "decide", "votes_ask", "votes", "log_prepare", "log_promise", "log_accept", "log_accepted", "log_rejected", "log_decided", "log_heartbeat", "log_echo", "log_fetch", "log_tail", "log_install", "log_found_ask", "log_found_grant", "log_rejoin", "log_rejoined", "publish_request", "publish_reply", "cast", "stability", "sets_order", "resume", "epoch_flush", "forward", "flush", "cut", "cut_synced", "submit", "part_cast", "parts_cast", "tell", "tell_ack")
     DISSEMINATE_FIELD_NUMBER: _ClassVar[int]
     REC_TS_FIELD_NUMBER: _ClassVar[int]
     GOSSIP_FIELD_NUMBER: _ClassVar[int]
@@ -64,6 +65,20 @@ class Packet(_message.Message):
     LOG_REJOINED_FIELD_NUMBER: _ClassVar[int]
     PUBLISH_REQUEST_FIELD_NUMBER: _ClassVar[int]
     PUBLISH_REPLY_FIELD_NUMBER: _ClassVar[int]
+    CAST_FIELD_NUMBER: _ClassVar[int]
+    STABILITY_FIELD_NUMBER: _ClassVar[int]
+    SETS_ORDER_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FLUSH_FIELD_NUMBER: _ClassVar[int]
+    FORWARD_FIELD_NUMBER: _ClassVar[int]
+    FLUSH_FIELD_NUMBER: _ClassVar[int]
+    CUT_FIELD_NUMBER: _ClassVar[int]
+    CUT_SYNCED_FIELD_NUMBER: _ClassVar[int]
+    SUBMIT_FIELD_NUMBER: _ClassVar[int]
+    PART_CAST_FIELD_NUMBER: _ClassVar[int]
+    PARTS_CAST_FIELD_NUMBER: _ClassVar[int]
+    TELL_FIELD_NUMBER: _ClassVar[int]
+    TELL_ACK_FIELD_NUMBER: _ClassVar[int]
     disseminate: _sequencer_pb2.Disseminate
     rec_ts: _sequencer_pb2.RecTs
     gossip: _sequencer_pb2.Gossip
@@ -107,7 +122,21 @@ class Packet(_message.Message):
     log_rejoined: _consensus_pb2.LogRejoined
     publish_request: _gateway_pb2.PublishRequest
     publish_reply: _gateway_pb2.PublishReply
-    def __init__(self, disseminate: _Optional[_Union[_sequencer_pb2.Disseminate, _Mapping]] = ..., rec_ts: _Optional[_Union[_sequencer_pb2.RecTs, _Mapping]] = ..., gossip: _Optional[_Union[_sequencer_pb2.Gossip, _Mapping]] = ..., gossip_ask: _Optional[_Union[_sequencer_pb2.GossipAsk, _Mapping]] = ..., pull: _Optional[_Union[_sequencer_pb2.Pull, _Mapping]] = ..., have: _Optional[_Union[_sequencer_pb2.Have, _Mapping]] = ..., have_ask: _Optional[_Union[_sequencer_pb2.HaveAsk, _Mapping]] = ..., fetch_log: _Optional[_Union[_sequencer_pb2.FetchLog, _Mapping]] = ..., log_chunk: _Optional[_Union[_sequencer_pb2.LogChunk, _Mapping]] = ..., envelope_decided: _Optional[_Union[_sequencer_pb2.EnvelopeDecided, _Mapping]] = ..., envelope_delivered: _Optional[_Union[_sequencer_pb2.EnvelopeDelivered, _Mapping]] = ..., envelope_durable: _Optional[_Union[_sequencer_pb2.EnvelopeDurable, _Mapping]] = ..., snapshot_ask: _Optional[_Union[_sequencer_pb2.SnapshotAsk, _Mapping]] = ..., snapshot_part: _Optional[_Union[_sequencer_pb2.SnapshotPart, _Mapping]] = ..., hand_over_ask: _Optional[_Union[_sequencer_pb2.HandOverAsk, _Mapping]] = ..., hand_over: _Optional[_Union[_sequencer_pb2.HandOver, _Mapping]] = ..., prepare: _Optional[_Union[_consensus_pb2.Prepare, _Mapping]] = ..., promise: _Optional[_Union[_consensus_pb2.Promise, _Mapping]] = ..., accept: _Optional[_Union[_consensus_pb2.Accept, _Mapping]] = ..., accepted: _Optional[_Union[_consensus_pb2.Accepted, _Mapping]] = ..., rejected: _Optional[_Union[_consensus_pb2.Rejected, _Mapping]] = ..., closed: _Optional[_Union[_consensus_pb2.Closed, _Mapping]] = ..., close: _Optional[_Union[_consensus_pb2.Close, _Mapping]] = ..., decide: _Optional[_Union[_consensus_pb2.Decide, _Mapping]] = ..., votes_ask: _Optional[_Union[_consensus_pb2.VotesAsk, _Mapping]] = ..., votes: _Optional[_Union[_consensus_pb2.Votes, _Mapping]] = ..., log_prepare: _Optional[_Union[_consensus_pb2.LogPrepare, _Mapping]] = ..., log_promise: _Optional[_Union[_consensus_pb2.LogPromise, _Mapping]] = ..., log_accept: _Optional[_Union[_consensus_pb2.LogAccept, _Mapping]] = ..., log_accepted: _Optional[_Union[_consensus_pb2.LogAccepted, _Mapping]] = ..., log_rejected: _Optional[_Union[_consensus_pb2.LogRejected, _Mapping]] = ..., log_decided: _Optional[_Union[_consensus_pb2.LogDecided, _Mapping]] = ..., log_heartbeat: _Optional[_Union[_consensus_pb2.LogHeartbeat, _Mapping]] = ..., log_echo: _Optional[_Union[_consensus_pb2.LogEcho, _Mapping]] = ..., log_fetch: _Optional[_Union[_consensus_pb2.LogFetch, _Mapping]] = ..., log_tail: _Optional[_Union[_consensus_pb2.LogTail, _Mapping]] = ..., log_install: _Optional[_Union[_consensus_pb2.LogInstall, _Mapping]] = ..., log_found_ask: _Optional[_Union[_consensus_pb2.LogFoundAsk, _Mapping]] = ..., log_found_grant: _Optional[_Union[_consensus_pb2.LogFoundGrant, _Mapping]] = ..., log_rejoin: _Optional[_Union[_consensus_pb2.LogRejoin, _Mapping]] = ..., log_rejoined: _Optional[_Union[_consensus_pb2.LogRejoined, _Mapping]] = ..., publish_request: _Optional[_Union[_gateway_pb2.PublishRequest, _Mapping]] = ..., publish_reply: _Optional[_Union[_gateway_pb2.PublishReply, _Mapping]] = ...) -> None: ...
+    cast: _isis_pb2.Cast
+    stability: _isis_pb2.Stability
+    sets_order: _isis_pb2.SetsOrder
+    resume: _isis_pb2.Resume
+    epoch_flush: _isis_pb2.EpochFlush
+    forward: _isis_pb2.Forward
+    flush: _isis_pb2.Flush
+    cut: _isis_pb2.Cut
+    cut_synced: _isis_pb2.CutSynced
+    submit: _isis_pb2.Submit
+    part_cast: _isis_pb2.PartCast
+    parts_cast: _isis_pb2.PartsCast
+    tell: _isis_pb2.Tell
+    tell_ack: _isis_pb2.TellAck
+    def __init__(self, disseminate: _Optional[_Union[_sequencer_pb2.Disseminate, _Mapping]] = ..., rec_ts: _Optional[_Union[_sequencer_pb2.RecTs, _Mapping]] = ..., gossip: _Optional[_Union[_sequencer_pb2.Gossip, _Mapping]] = ..., gossip_ask: _Optional[_Union[_sequencer_pb2.GossipAsk, _Mapping]] = ..., pull: _Optional[_Union[_sequencer_pb2.Pull, _Mapping]] = ..., have: _Optional[_Union[_sequencer_pb2.Have, _Mapping]] = ..., have_ask: _Optional[_Union[_sequencer_pb2.HaveAsk, _Mapping]] = ..., fetch_log: _Optional[_Union[_sequencer_pb2.FetchLog, _Mapping]] = ..., log_chunk: _Optional[_Union[_sequencer_pb2.LogChunk, _Mapping]] = ..., envelope_decided: _Optional[_Union[_sequencer_pb2.EnvelopeDecided, _Mapping]] = ..., envelope_delivered: _Optional[_Union[_sequencer_pb2.EnvelopeDelivered, _Mapping]] = ..., envelope_durable: _Optional[_Union[_sequencer_pb2.EnvelopeDurable, _Mapping]] = ..., snapshot_ask: _Optional[_Union[_sequencer_pb2.SnapshotAsk, _Mapping]] = ..., snapshot_part: _Optional[_Union[_sequencer_pb2.SnapshotPart, _Mapping]] = ..., hand_over_ask: _Optional[_Union[_sequencer_pb2.HandOverAsk, _Mapping]] = ..., hand_over: _Optional[_Union[_sequencer_pb2.HandOver, _Mapping]] = ..., prepare: _Optional[_Union[_consensus_pb2.Prepare, _Mapping]] = ..., promise: _Optional[_Union[_consensus_pb2.Promise, _Mapping]] = ..., accept: _Optional[_Union[_consensus_pb2.Accept, _Mapping]] = ..., accepted: _Optional[_Union[_consensus_pb2.Accepted, _Mapping]] = ..., rejected: _Optional[_Union[_consensus_pb2.Rejected, _Mapping]] = ..., closed: _Optional[_Union[_consensus_pb2.Closed, _Mapping]] = ..., close: _Optional[_Union[_consensus_pb2.Close, _Mapping]] = ..., decide: _Optional[_Union[_consensus_pb2.Decide, _Mapping]] = ..., votes_ask: _Optional[_Union[_consensus_pb2.VotesAsk, _Mapping]] = ..., votes: _Optional[_Union[_consensus_pb2.Votes, _Mapping]] = ..., log_prepare: _Optional[_Union[_consensus_pb2.LogPrepare, _Mapping]] = ..., log_promise: _Optional[_Union[_consensus_pb2.LogPromise, _Mapping]] = ..., log_accept: _Optional[_Union[_consensus_pb2.LogAccept, _Mapping]] = ..., log_accepted: _Optional[_Union[_consensus_pb2.LogAccepted, _Mapping]] = ..., log_rejected: _Optional[_Union[_consensus_pb2.LogRejected, _Mapping]] = ..., log_decided: _Optional[_Union[_consensus_pb2.LogDecided, _Mapping]] = ..., log_heartbeat: _Optional[_Union[_consensus_pb2.LogHeartbeat, _Mapping]] = ..., log_echo: _Optional[_Union[_consensus_pb2.LogEcho, _Mapping]] = ..., log_fetch: _Optional[_Union[_consensus_pb2.LogFetch, _Mapping]] = ..., log_tail: _Optional[_Union[_consensus_pb2.LogTail, _Mapping]] = ..., log_install: _Optional[_Union[_consensus_pb2.LogInstall, _Mapping]] = ..., log_found_ask: _Optional[_Union[_consensus_pb2.LogFoundAsk, _Mapping]] = ..., log_found_grant: _Optional[_Union[_consensus_pb2.LogFoundGrant, _Mapping]] = ..., log_rejoin: _Optional[_Union[_consensus_pb2.LogRejoin, _Mapping]] = ..., log_rejoined: _Optional[_Union[_consensus_pb2.LogRejoined, _Mapping]] = ..., publish_request: _Optional[_Union[_gateway_pb2.PublishRequest, _Mapping]] = ..., publish_reply: _Optional[_Union[_gateway_pb2.PublishReply, _Mapping]] = ..., cast: _Optional[_Union[_isis_pb2.Cast, _Mapping]] = ..., stability: _Optional[_Union[_isis_pb2.Stability, _Mapping]] = ..., sets_order: _Optional[_Union[_isis_pb2.SetsOrder, _Mapping]] = ..., resume: _Optional[_Union[_isis_pb2.Resume, _Mapping]] = ..., epoch_flush: _Optional[_Union[_isis_pb2.EpochFlush, _Mapping]] = ..., forward: _Optional[_Union[_isis_pb2.Forward, _Mapping]] = ..., flush: _Optional[_Union[_isis_pb2.Flush, _Mapping]] = ..., cut: _Optional[_Union[_isis_pb2.Cut, _Mapping]] = ..., cut_synced: _Optional[_Union[_isis_pb2.CutSynced, _Mapping]] = ..., submit: _Optional[_Union[_isis_pb2.Submit, _Mapping]] = ..., part_cast: _Optional[_Union[_isis_pb2.PartCast, _Mapping]] = ..., parts_cast: _Optional[_Union[_isis_pb2.PartsCast, _Mapping]] = ..., tell: _Optional[_Union[_isis_pb2.Tell, _Mapping]] = ..., tell_ack: _Optional[_Union[_isis_pb2.TellAck, _Mapping]] = ...) -> None: ...
 
 class Section(_message.Message):
     __slots__ = ("domain", "packets")

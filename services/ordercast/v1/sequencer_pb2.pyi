@@ -1,4 +1,5 @@
 from ordercast.v1 import common_pb2 as _common_pb2
+from ordercast.v1 import isis_pb2 as _isis_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -96,16 +97,18 @@ class FetchLog(_message.Message):
     def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., position: _Optional[int] = ...) -> None: ...
 
 class LogEntry(_message.Message):
-    __slots__ = ("order_key", "envelope", "first_offset", "outcomes")
+    __slots__ = ("order_key", "envelope", "first_offset", "outcomes", "stamp")
     ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
     ENVELOPE_FIELD_NUMBER: _ClassVar[int]
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     OUTCOMES_FIELD_NUMBER: _ClassVar[int]
+    STAMP_FIELD_NUMBER: _ClassVar[int]
     order_key: bytes
     envelope: _common_pb2.Envelope
     first_offset: int
     outcomes: _containers.RepeatedCompositeFieldContainer[_common_pb2.RangeOutcome]
-    def __init__(self, order_key: _Optional[bytes] = ..., envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., first_offset: _Optional[int] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ...) -> None: ...
+    stamp: _isis_pb2.CastStamp
+    def __init__(self, order_key: _Optional[bytes] = ..., envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., first_offset: _Optional[int] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., stamp: _Optional[_Union[_isis_pb2.CastStamp, _Mapping]] = ...) -> None: ...
 
 class LogChunk(_message.Message):
     __slots__ = ("group", "configuration", "position", "entries", "head", "begins", "checksum")
@@ -320,16 +323,18 @@ class EnvelopeDecided(_message.Message):
     def __init__(self, id: _Optional[bytes] = ..., order_key: _Optional[bytes] = ...) -> None: ...
 
 class EnvelopeDelivered(_message.Message):
-    __slots__ = ("id", "group", "order_key", "outcomes")
+    __slots__ = ("id", "group", "order_key", "outcomes", "stamp")
     ID_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
     ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
     OUTCOMES_FIELD_NUMBER: _ClassVar[int]
+    STAMP_FIELD_NUMBER: _ClassVar[int]
     id: bytes
     group: str
     order_key: bytes
     outcomes: _containers.RepeatedCompositeFieldContainer[_common_pb2.RangeOutcome]
-    def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ..., order_key: _Optional[bytes] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ...) -> None: ...
+    stamp: _isis_pb2.CastStamp
+    def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ..., order_key: _Optional[bytes] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., stamp: _Optional[_Union[_isis_pb2.CastStamp, _Mapping]] = ...) -> None: ...
 
 class EnvelopeDurable(_message.Message):
     __slots__ = ("id", "group", "configuration")

@@ -16,9 +16,9 @@ from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, KEY_BYTES, KEY_MIN, sn_of
 from ordercast.core.machine import LogRead, ReadLog, Receive, Send, SetTimer
 from ordercast.core.view import Group, OtherConfiguration, names_of
+from ordercast.protocols.idempotence import Record
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.copying import Copying
-from ordercast.protocols.scalatom.records import Record
 from ordercast.protocols.scalatom.replica import Replica
 from ordercast.v1.common_pb2 import Header
 from ordercast.v1.sequencer_pb2 import FetchLog, LogChunk, LogEntry

@@ -16,8 +16,8 @@ from google.protobuf.message import DecodeError
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, ID_BYTES, KEY_BYTES, KEY_MIN, pack_u64, sn_of
 from ordercast.core.machine import Deliver, Persist, Receive, ResetLog, Send
+from ordercast.protocols.idempotence import Record
 from ordercast.protocols.scalatom import records
-from ordercast.protocols.scalatom.records import Record
 from ordercast.protocols.scalatom.replica import Replica
 from ordercast.v1.sequencer_pb2 import LogChunk, Snapshot, SnapshotAsk, SnapshotPart
 

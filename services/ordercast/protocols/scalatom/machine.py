@@ -51,6 +51,7 @@ from ordercast.core.machine import (
     Watermark,
 )
 from ordercast.core.view import OtherConfiguration, View
+from ordercast.protocols.idempotence import Record
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.catchup import COPY_TIMER, CatchUp
 from ordercast.protocols.scalatom.gossip import Gossiper
@@ -58,7 +59,6 @@ from ordercast.protocols.scalatom.groups import Groups
 from ordercast.protocols.scalatom.handover import Handing
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.implied import STAMPS_TIMER, Implied
-from ordercast.protocols.scalatom.records import Record
 from ordercast.protocols.scalatom.recovery import Recovery
 from ordercast.protocols.scalatom.repair import Repair
 from ordercast.protocols.scalatom.replica import Replica, Retirement

@@ -16,18 +16,14 @@
 What a delivery changes is written with it, in one transaction. Snapshots, burials and retirement write their own.
 """
 
-import hashlib
-from functools import lru_cache
-
 from ordercast.core.ids import pack_u64
+from ordercast.protocols.idempotence import PRODUCER, SPAN
 
-STAMPED, CLOCK, POSITION, PRODUCER, SPAN, DELIVERED, DONE = b"m", b"c", b"p", b"s", b"w", b"d", b"k"
+STAMPED, CLOCK, POSITION, DELIVERED, DONE = b"m", b"c", b"p", b"d", b"k"
 RETIRED, VIEW = b"r", b"v"
 STARTED, HANDED, COPIED = b"g", b"h", b"y"
 #: Each key of these kinds begins with the name of its group.
 OF_GROUPS = (POSITION, PRODUCER, SPAN, DELIVERED, DONE, STARTED, HANDED, COPIED)
-
-Record = tuple[bytes, bytes | None]
 
 #: Marks the ReadLog whose answer is a report to a gateway; the rest of the tag is the envelope's id.
 REPORT = "report "
@@ -39,21 +35,6 @@ def stamped(id_: bytes) -> bytes:
 
 def position(group: str) -> bytes:
     return POSITION + group.encode()
-
-
-@lru_cache(maxsize=4096)
-def producer(group: str, producer_id: bytes, groups: tuple[str, ...]) -> bytes:
-    # Destination sets may be long and keys may not.
-    digest = hashlib.blake2b("\0".join(groups).encode() + b"\0\0" + producer_id, digest_size=16).digest()
-    return PRODUCER + group.encode() + b"\0" + digest
-
-
-def span(producer_key: bytes, first_sequence: int) -> bytes:
-    return SPAN + producer_key[1:] + pack_u64(first_sequence)
-
-
-def producer_of_span(key: bytes) -> bytes:
-    return PRODUCER + key[1:-8]
 
 
 def delivered(group: str, id_: bytes) -> bytes:

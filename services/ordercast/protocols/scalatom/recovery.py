@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ordercast.core.ids import sn_of, unpack_u64
 from ordercast.core.machine import ResetLog
+from ordercast.protocols.idempotence import PRODUCER, SPAN, producer_of_span
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.replica import Replica
 from ordercast.v1.common_pb2 import Span
@@ -61,10 +62,10 @@ class Recovery:
                 replica = machine.replicas[name]
                 replica.position, replica.offset = record.position, record.offset
                 replica.last_key = record.order_key
-            elif kind == records.PRODUCER:
+            elif kind == PRODUCER:
                 producers[key] = ProducerRecord.FromString(value)
-            elif kind == records.SPAN:
-                spans.setdefault(records.producer_of_span(key), []).append(Span.FromString(value))
+            elif kind == SPAN:
+                spans.setdefault(producer_of_span(key), []).append(Span.FromString(value))
             elif kind == records.DELIVERED:
                 self._recover_delivered(machine.replicas[name], value)
             elif kind == records.DONE:

@@ -12,10 +12,9 @@ from ordercast.core.finished import Finished
 from ordercast.core.ids import KEY_MIN, counter_of, incarnation_of, last_key_of, order_key, short, sn_of
 from ordercast.core.quorums import majority
 from ordercast.core.view import FIRST, Group
+from ordercast.protocols.idempotence import ProducerTable, Record
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.history import OwnHistory, Peer
-from ordercast.protocols.scalatom.idempotence import ProducerTable
-from ordercast.protocols.scalatom.records import Record
 from ordercast.protocols.scalatom.settings import Settings
 from ordercast.v1.common_pb2 import Destination, Envelope, Header, RangeOutcome
 from ordercast.v1.sequencer_pb2 import DeliveredRecord, DoneRecord, LogEntry, PositionRecord

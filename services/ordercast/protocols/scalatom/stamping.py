@@ -13,9 +13,9 @@ from ordercast.core.ids import CLOCK_MAX, ID_BYTES, counter_of, incarnation_of, 
 from ordercast.core.machine import Observe, Persist, Receive, Send
 from ordercast.core.quorums import has_majority
 from ordercast.core.view import OtherConfiguration, UnknownGroup
+from ordercast.protocols.idempotence import Record
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.held import Held
-from ordercast.protocols.scalatom.records import Record
 from ordercast.protocols.scalatom.replica import Replica
 from ordercast.v1.common_pb2 import Destination, Envelope, Header
 from ordercast.v1.sequencer_pb2 import Disseminate, RecTs, StampedRecord

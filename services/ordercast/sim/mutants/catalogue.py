@@ -12,6 +12,7 @@ from ordercast.core.quorums import majority
 from ordercast.core.view import Group
 from ordercast.gateway.machine import Gateway, Open
 from ordercast.gateway.producer import Producer
+from ordercast.protocols.idempotence import ProducerTable
 from ordercast.protocols.paxos.acceptor import Acceptor
 from ordercast.protocols.paxos.proposer import Attempt, Proposer
 from ordercast.protocols.scalatom.catchup import CatchUp
@@ -20,7 +21,6 @@ from ordercast.protocols.scalatom.gossip import Gossiper
 from ordercast.protocols.scalatom.groups import Groups
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.history import OwnHistory, Statement
-from ordercast.protocols.scalatom.idempotence import ProducerTable
 from ordercast.protocols.scalatom.implied import Implied
 from ordercast.protocols.scalatom.machine import Scalatom
 from ordercast.protocols.scalatom.recovery import Recovery

@@ -5,16 +5,36 @@ sees the same subsequence of a (producer, set), in the same order, so every grou
 same verdict about each range: next, deliver; at or below the last, duplicate; beyond, refused.
 """
 
+import hashlib
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from ordercast.protocols.scalatom import records
-from ordercast.protocols.scalatom.records import Record
+from ordercast.core.ids import pack_u64
 from ordercast.v1.common_pb2 import REFUSAL_FENCED, REFUSAL_GAP, ProducerRange, RangeOutcome, Span
 from ordercast.v1.sequencer_pb2 import ProducerRecord
 
+Record = tuple[bytes, bytes | None]
 SetKey = tuple[bytes, tuple[str, ...]]
 
+#: The first byte of the keys of its records: a ProducerRecord without spans, and each Span.
+PRODUCER, SPAN = b"s", b"w"
+
 OPEN_TOKENS_MAX = 8
+
+
+@lru_cache(maxsize=4096)
+def producer_record(group: str, producer_id: bytes, groups: tuple[str, ...]) -> bytes:
+    # Destination sets may be long and keys may not.
+    digest = hashlib.blake2b("\0".join(groups).encode() + b"\0\0" + producer_id, digest_size=16).digest()
+    return PRODUCER + group.encode() + b"\0" + digest
+
+
+def span_record(producer_key: bytes, first_sequence: int) -> bytes:
+    return SPAN + producer_key[1:] + pack_u64(first_sequence)
+
+
+def producer_of_span(key: bytes) -> bytes:
+    return PRODUCER + key[1:-8]
 
 
 @dataclass(slots=True)
@@ -116,10 +136,10 @@ class ProducerTable:
         """The latest sequences keep their places; one record per span, so that a delivery writes little."""
         record_key = self._record_key(key)
         state.spans.append(span)
-        self._changes.append((records.span(record_key, span.first_sequence), span.SerializeToString()))
+        self._changes.append((span_record(record_key, span.first_sequence), span.SerializeToString()))
         state.last_sequence = span.first_sequence + span.count - 1
         while state.last_sequence - (state.spans[0].first_sequence + state.spans[0].count) >= self.window:
-            self._changes.append((records.span(record_key, state.spans.pop(0).first_sequence), None))
+            self._changes.append((span_record(record_key, state.spans.pop(0).first_sequence), None))
 
     def expire(self, sn: int) -> list[Record]:
         """Drop what no later envelope could find unexpired: those have a higher sn."""
@@ -137,7 +157,7 @@ class ProducerTable:
 
     def _deletions(self, key: SetKey, state: ProducerState) -> list[Record]:
         record_key = self._record_key(key)
-        spans: list[Record] = [(records.span(record_key, span.first_sequence), None) for span in state.spans]
+        spans: list[Record] = [(span_record(record_key, span.first_sequence), None) for span in state.spans]
         return [(record_key, None), *spans]
 
     # ------------------------------------------------------------------------------------------- durable
@@ -148,7 +168,7 @@ class ProducerTable:
         return changes
 
     def _record_key(self, key: SetKey) -> bytes:
-        return records.producer(self.group, *key)
+        return producer_record(self.group, *key)
 
     def _head(self, key: SetKey) -> ProducerRecord:
         state = self.states[key]
@@ -176,7 +196,7 @@ class ProducerTable:
         for key, state in self.states.items():
             record_key = self._record_key(key)
             result.append((record_key, self._head(key).SerializeToString()))
-            result += [(records.span(record_key, s.first_sequence), s.SerializeToString()) for s in state.spans]
+            result += [(span_record(record_key, s.first_sequence), s.SerializeToString()) for s in state.spans]
         return result
 
     def load(self, messages: list[ProducerRecord]) -> None:

@@ -1,0 +1,1 @@
+"""ISIS: CBCAST and ABCAST in virtually synchronous groups."""

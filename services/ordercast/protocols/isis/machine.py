@@ -1,0 +1,339 @@
+"""ISIS: CBCAST and ABCAST in virtually synchronous groups.
+
+[BSS91] Birman, Schiper, Stephenson, "Lightweight Causal and Atomic Group Multicast", ACM TOCS 9(3), 1991.
+README.md in this folder tells the protocol, and where it departs from the paper.
+
+One machine serves all groups that a process is a member of: what a process has seen in one group counts in all.
+Each subject has a file of its own; all of them append to the effects of the current step.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.ids import ID_BYTES
+from ordercast.core.machine import (
+    Advance,
+    ChannelReset,
+    Effect,
+    Ended,
+    Event,
+    GroupsClosed,
+    LogRead,
+    Observe,
+    Persist,
+    Progress,
+    ReadLog,
+    Receive,
+    Retired,
+    Send,
+    SetTimer,
+    Start,
+    TimerFired,
+    ViewChanged,
+)
+from ordercast.core.view import OtherConfiguration, UnknownGroup, View, names_of
+from ordercast.protocols.idempotence import Record
+from ordercast.protocols.isis import times
+from ordercast.protocols.isis.copying import Copying
+from ordercast.protocols.isis.delivery import Delivering
+from ordercast.protocols.isis.epochs import Epochs
+from ordercast.protocols.isis.flush import Flushing
+from ordercast.protocols.isis.log import VisibleLog
+from ordercast.protocols.isis.ordering import ORDER_TIMER, Ordering
+from ordercast.protocols.isis.parts import Parts
+from ordercast.protocols.isis.receiving import Receiving
+from ordercast.protocols.isis.records import Key
+from ordercast.protocols.isis.replica import Replica, report_of
+from ordercast.protocols.isis.settings import Ordering as Kind
+from ordercast.protocols.isis.settings import Settings
+from ordercast.protocols.isis.speaking import Speaking
+from ordercast.protocols.isis.stability import STABILITY_TIMER, Stabilising
+from ordercast.protocols.isis.telling import Telling, TellOne
+from ordercast.protocols.isis.times import Stamp, Times
+from ordercast.protocols.isis.views import Views
+from ordercast.v1.isis_pb2 import (
+    Cast,
+    Cut,
+    CutSynced,
+    EpochFlush,
+    Flush,
+    Forward,
+    PartCast,
+    PartsCast,
+    Resume,
+    Seen,
+    SetsOrder,
+    Stability,
+    Submit,
+    Tell,
+    TellAck,
+)
+from ordercast.v1.sequencer_pb2 import FetchLog, LogChunk
+
+TICK = "tick"
+REPORT = "report "
+
+
+class Isis:
+    handles = (
+        Submit,
+        Cast,
+        Stability,
+        SetsOrder,
+        Resume,
+        EpochFlush,
+        Forward,
+        Flush,
+        Cut,
+        CutSynced,
+        PartCast,
+        PartsCast,
+        Tell,
+        TellAck,
+        FetchLog,
+        LogChunk,
+    )
+
+    def __init__(self, process: str, settings: Settings | None = None, *, observe: bool = False) -> None:
+        self.process = process
+        self.settings = settings or Settings()
+        self.observe = observe
+        self.incarnation = 0
+        self.view: View | None = None
+        self.replicas: dict[str, Replica] = {}
+        #: Everything that was sent or delivered here, or preceded it: a time for each group that is not over.
+        self.known = Stamp()
+        #: The incarnation each connected process is in.
+        self.current: dict[str, int] = {}
+        #: Messages of old lives and views that were dropped.
+        self.stale_count = 0
+        self._is_ticking = False
+        self.log = VisibleLog(self)
+        self.stability = Stabilising(self)
+        self.ordering = Ordering(self)
+        self.delivering = Delivering(self)
+        self.epochs = Epochs(self)
+        self.parts = Parts(self)
+        self.speaking = Speaking(self)
+        self.telling = Telling(self)
+        self.flushing = Flushing(self)
+        self.copying = Copying(self)
+        self.receiving = Receiving(self)
+        self.views = Views(self)
+        # Of the current step:
+        self.now = 0.0
+        self.out: list[Effect] = []
+        self.changes: list[Record] = []
+        self.then: list[Send] = []
+        self.touched: dict[str, None] = {}
+        self._on_event: dict[type, Callable[[Any], None]] = {
+            Receive: lambda event: self._on_message[type(event.message)](event),
+            TimerFired: self._on_timer,
+            ChannelReset: self._on_channel_reset,
+            Ended: lambda event: self.telling.ended(event.process, event.incarnation),
+            Retired: lambda event: None,
+            LogRead: self._on_log_read,
+            Advance: lambda event: None,
+            ViewChanged: lambda event: self.views.on_view(View(event.view)),
+            GroupsClosed: lambda event: None,  # gateways take nothing new; what is here is ordered as ever
+            Start: self._on_start,
+            TellOne: self.telling.tell,
+        }
+        self._on_message: dict[type, Callable[[Receive], None]] = {
+            Submit: self._on_submit,
+            Cast: self.receiving.on_cast,
+            Resume: self.receiving.on_resume,
+            Stability: self.stability.on_stability,
+            SetsOrder: self.ordering.on_sets_order,
+            EpochFlush: self.epochs.on_flush,
+            Forward: self.flushing.on_forward,
+            Flush: self.flushing.on_flush,
+            Cut: self.flushing.on_cut,
+            CutSynced: self.flushing.on_synced,
+            PartCast: self.parts.on_part,
+            PartsCast: self.parts.on_parts,
+            Tell: self.telling.on_tell,
+            TellAck: self.telling.on_ack,
+            FetchLog: self.copying.on_fetch,
+            LogChunk: self.copying.on_chunk,
+        }
+
+    def step(self, event: Event) -> list[Effect]:
+        """Handlers append to `out` what is performed in order, to `changes` and `then` what goes to the disk."""
+        self.now = event.now
+        self.out, self.changes, self.then, self.touched = [], [], [], {}
+        self._on_event[type(event)](event)
+        self._settle()
+        self.stability.flush()
+        if self.changes or self.then:
+            self.out.append(Persist(self.changes, barrier=False, then=self.then))
+        return self.out
+
+    def _settle(self) -> None:
+        """Until nothing moves: deliver, order, show, speak."""
+        moved = True
+        while moved:
+            self.views.advance()
+            self.delivering.drain()
+            touched, self.touched = self.touched, {}
+            for name in touched:
+                replica = self.replicas.get(name)
+                era = replica.current if replica is not None else None
+                if replica is not None and era is not None and replica.installed is era:
+                    self.ordering.take_over(replica, era)
+                if replica is not None and era is not None:
+                    self.log.advance(replica, era)
+            self.parts.advance()
+            moved = self.speaking.advance()
+            moved = self.telling.advance() or moved
+            moved = moved or bool(self.touched)
+        for replica in self.replicas.values():
+            self.ordering.tell(replica, at_once=False)
+
+    @property
+    def is_total(self) -> bool:
+        return self.settings.ordering == Kind.TOTAL
+
+    @property
+    def view_number(self) -> int:
+        return self.view.number if self.view is not None else 0
+
+    def buffers(self) -> dict[str, int]:
+        eras = [era for replica in self.replicas.values() for era in replica.eras]
+        return {
+            "casts": sum(len(era.casts) for era in eras),
+            "places": sum(len(era.places) for era in eras),
+            "waiting": len(self.speaking),
+            "parts": len(self.parts.spreads),
+            "told": len(self.telling),
+            "early": self.receiving.early_count(),
+            "times": len(self.known.times),
+        }
+
+    # ---------------------------------------------------------------------------------- from the driver
+
+    def _on_start(self, event: Start) -> None:
+        self.incarnation = self.current[self.process] = event.incarnation
+        self.views.saved = list(event.records)
+        self.wake()
+
+    def wake(self) -> None:
+        if not self._is_ticking:
+            self._is_ticking = True
+            self.out.append(SetTimer(TICK, self.settings.tick_s))
+
+    def _on_timer(self, event: TimerFired) -> None:
+        if event.name == STABILITY_TIMER:
+            self.stability.on_timer()
+        elif event.name == ORDER_TIMER:
+            self.ordering.on_timer()
+        else:
+            self._is_ticking = False
+            self.parts.on_tick()
+            self.views.on_tick()
+            if self.parts.spreads or self.views.is_busy():
+                self.wake()
+
+    def _on_channel_reset(self, event: ChannelReset) -> None:
+        self.current[event.peer] = event.incarnation
+        self.telling.on_channel_reset(event)
+        for replica in self.replicas.values():
+            self.receiving.tell_again(replica, event.peer, event.incarnation)
+            self.flushing.tell_again(replica, event.peer)
+
+    def _on_log_read(self, event: LogRead) -> None:
+        if not event.tag.startswith(REPORT):
+            self.copying.on_read(event)
+        elif event.entries:
+            entry = event.entries[0]
+            self.then.append(Send((entry.envelope.header.gateway,), report_of(event.group, entry)))
+
+    # ------------------------------------------------------------------------------------- from gateways
+
+    def _on_submit(self, event: Receive) -> None:
+        submit: Submit = event.message
+        header = submit.envelope.header
+        destinations = names_of(header.destinations)
+        if submit.group not in destinations or len(header.id) != ID_BYTES:
+            raise RemoteProtocolError("not an envelope for this group")
+        if submit.total and len(destinations) > 1:
+            raise RemoteProtocolError("no total order over several groups")
+        replica = self.replicas.get(submit.group)
+        if replica is None or not replica.is_member:
+            if self.view is not None and submit.group not in self.view.groups:
+                raise UnknownGroup(submit.group)
+            raise OtherConfiguration(submit.group, f"no member of {submit.group!r} here")
+        if submit.HasField("origin"):
+            self.parts.hand_on(event)
+            return
+        if not self.speaking.follows(event):
+            return
+        if self._is_here(replica, header.id):
+            return
+        if self.observe:
+            self.out.append(Observe("submitted", header.id, submit.group))
+        seen = Seen.FromString(header.session) if header.session else Seen()
+        self.epochs.rise(seen.epoch)
+        self.speaking.submit(submit.group, submit.envelope, total=submit.total, seen=times.stamp_from(seen).all())
+
+    def _is_here(self, replica: Replica, id_: bytes) -> bool:
+        """Submitted before: it is reported when it becomes visible, and again if it is."""
+        if (replica.name, id_) in self.speaking.ids:
+            return True
+        era = replica.current
+        key = era.ids.get(id_) if era is not None else None
+        if era is None or key is None:
+            return False
+        # Somebody else cast it. What the same gateway submits next comes behind it, though it is not delivered
+        # yet.
+        times.merge_one(self.known.times, replica.name, era.view, {key[0]: key[1]})
+        self.epochs.rise(era.casts[key].epoch)
+        place = era.place_of.get(key)
+        if place is not None and place < replica.position:
+            self.out.append(ReadLog(replica.name, place, 1, tag=REPORT))
+        return True
+
+    # --------------------------------------------------------------------------------- for the subjects
+
+    def listening(self, event: Receive, group: str, view: int) -> Replica | None:
+        return self.receiving.listening(event, group, view)
+
+    def stale(self, event: Receive) -> None:
+        self.stale_count += 1
+
+    def keep_early(self, event: Receive, group: str, view: int) -> None:
+        self.receiving.keep_early(event, group, view)
+
+    def know(self, seen: Times, carried: Times) -> None:
+        times.merge(self.known.times, seen)
+        times.merge(self.known.carried, carried)
+
+    def knows_cast(self, group: str, view: int, key: Key, carried: Times) -> None:
+        """Sent or delivered here; what waits for something carried along is carried along itself."""
+        times.merge_one(self.known.times, group, view, {key[0]: key[1]})
+        if carried:
+            times.merge_one(self.known.carried, group, view, {key[0]: key[1]})
+
+    def receive_again(self, event: Receive) -> None:
+        """What came before its view; what is wrong with it is its sender's mistake still."""
+        try:
+            self._on_message[type(event.message)](event)
+        except RemoteProtocolError:
+            self.stale(event)
+
+    def replay_early(self, group: str, view: int) -> None:
+        self.receiving.replay_early(group, view)
+
+    def progress(self) -> dict[str, Progress]:
+        """See core.machine.ChangesConfigurations: `started` is to have the cut, `caught_up` to have installed."""
+        return self.views.progress()
+
+    def mentions(self, group: str) -> bool:
+        """See core.machine.NamesGroups."""
+        if self.speaking.queues.get(group):
+            return True
+        if any(group in spread.groups for spread in self.parts.spreads.values()):
+            return True
+        replica = self.replicas.get(group)
+        return replica is not None and any(era.casts for era in replica.eras)

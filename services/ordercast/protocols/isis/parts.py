@@ -1,0 +1,248 @@
+"""A message to several groups: one cast in each, all of them or none, and causal across them.
+
+The paper lets a member multicast to one group [BSS91 6.1]. Here the origin stamps the message, casts it in its own
+group and hands it, with that stamp, to a member of each other group. Everyone who holds a part is responsible for
+the others: if it does not hear that all are cast, it hands them on itself. Until then nobody who sent or delivered
+a part speaks in another group; then it knows where each part is, and what it says comes behind all of them.
+A part that was cast twice in a group is one in the log: idempotence tells.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.machine import Receive, Send
+from ordercast.core.quorums import majority
+from ordercast.core.view import names_of
+from ordercast.protocols.isis import records, times
+from ordercast.protocols.isis.era import Era, message_of
+from ordercast.protocols.isis.records import Key
+from ordercast.protocols.isis.replica import Replica
+from ordercast.protocols.isis.times import Stamp, Times
+from ordercast.v1.common_pb2 import Envelope
+from ordercast.v1.isis_pb2 import Part, PartCast, PartsCast, Submit
+
+if TYPE_CHECKING:
+    from ordercast.protocols.isis.machine import Isis
+
+#: Finished ones that are remembered, for those who ask late.
+REMEMBERED = 1024
+
+
+@dataclass(slots=True)
+class Spread:
+    """A message to several groups of which a part is here."""
+
+    envelope: Envelope
+    groups: tuple[str, ...]
+    origin: Stamp
+    epoch: int
+    #: Where a part was cast that is here; groups in which it was sent or delivered by this process.
+    here: dict[str, tuple[int, Key]] = field(default_factory=dict)
+    spoken: dict[str, None] = field(default_factory=dict)
+    #: Parts that are delivered and safe.
+    cast: dict[str, Part] = field(default_factory=dict)
+    #: Who wants to hear of our part of each group.
+    askers: dict[tuple[str, str], None] = field(default_factory=dict)
+    #: When to hand the others on, and how often that was done.
+    due: float = 0.0
+    tries: int = 0
+
+
+class Parts:
+    def __init__(self, machine: "Isis") -> None:
+        self.machine = machine
+        self.spreads: dict[bytes, Spread] = {}
+        self.finished: dict[bytes, dict[str, Part]] = {}
+        #: Shown to subscribers, by group: a second cast of the same message is not shown.
+        self.shown: dict[tuple[str, bytes], None] = {}
+
+    def holds(self, id_: bytes) -> bool:
+        return id_ in self.spreads
+
+    def unconfirmed(self, group: str) -> dict[bytes, None]:
+        """Those that keep this process from speaking in the group; in all groups, without a name."""
+        return {id_: None for id_, spread in self.spreads.items() if any(g != group for g in spread.spoken)}
+
+    def is_first(self, group: str, id_: bytes) -> bool:
+        if (group, id_) in self.shown:
+            return False
+        self.shown[(group, id_)] = None
+        while len(self.shown) > 4 * REMEMBERED:
+            del self.shown[next(iter(self.shown))]
+        return True
+
+    # -------------------------------------------------------------------------------------------- submitting
+
+    def hand_on(self, event: Receive) -> None:
+        """To us as a member of the group, with its origin's stamp: cast it, unless somebody has."""
+        submit: Submit = event.message
+        machine, group, id_ = self.machine, submit.group, submit.envelope.header.id
+        done = self.finished.get(id_)
+        if done is not None and group in done:
+            machine.out.append(Send((event.source,), PartCast(id=id_, part=done[group])))
+            return
+        spread = self.spreads.get(id_)
+        if spread is not None and group in spread.cast:
+            machine.out.append(Send((event.source,), PartCast(id=id_, part=spread.cast[group])))
+            return
+        if spread is None:
+            spread = self._hear_of(submit.envelope, times.stamp_from(submit.origin), submit.origin.epoch)
+        spread.askers[(group, event.source)] = None
+        if group not in spread.here and (group, id_) not in machine.speaking.ids:
+            machine.epochs.rise(submit.origin.epoch)
+            machine.speaking.submit_part(group, submit.envelope, spread.origin.copy())
+
+    def _hear_of(self, envelope: Envelope, origin: Stamp, epoch: int) -> Spread:
+        machine = self.machine
+        groups = names_of(envelope.header.destinations)
+        due = machine.now + machine.settings.silence_s
+        spread = self.spreads[envelope.header.id] = Spread(envelope, groups, origin, epoch, due=due)
+        record = Submit(envelope=envelope, origin=times.seen_from(origin, epoch))
+        machine.changes.append((records.parts(envelope.header.id), record.SerializeToString()))
+        machine.wake()
+        return spread
+
+    def load(self, record: Submit) -> None:
+        """From disk. Where its parts are is not known: they are handed on, and whoever has one says so."""
+        spread = self._hear_of(record.envelope, times.stamp_from(record.origin), record.origin.epoch)
+        spread.tries = 1
+
+    def took(self, replica: Replica, era: Era, key: Key, origin: Stamp | None = None) -> None:
+        """A cast came, or was sent: if it is a part, we hold it."""
+        cast = era.casts[key]
+        id_ = cast.envelope.header.id
+        if len(cast.envelope.header.destinations) < 2 or id_ in self.finished:
+            return
+        spread = self.spreads.get(id_)
+        if spread is None:
+            if origin is None:
+                origin = times.stamp_from(cast)
+                before = {key[0]: key[1] - 1} if key[1] > 1 else {}
+                times.merge_one(origin.times, replica.name, era.view, before)
+            spread = self._hear_of(cast.envelope, origin.copy(), cast.epoch)
+        spread.here.setdefault(replica.name, (era.view, key))
+
+    def sent(self, replica: Replica, era: Era, key: Key) -> None:
+        """The origin hands the other parts on as it casts its own."""
+        spread = self.spreads.get(era.casts[key].envelope.header.id)
+        if spread is not None:
+            spread.spoken[replica.name] = None
+            if not spread.tries and not spread.askers:
+                self._relay(spread)
+
+    def delivered(self, replica: Replica, era: Era, key: Key) -> None:
+        spread = self.spreads.get(era.casts[key].envelope.header.id)
+        if spread is not None:
+            spread.here.setdefault(replica.name, (era.view, key))
+            spread.spoken[replica.name] = None
+
+    def _relay(self, spread: Spread) -> None:
+        """Each part that is not known to be safe, to one member of its group: another one each time."""
+        machine = self.machine
+        view = machine.view
+        assert view is not None
+        spread.tries += 1
+        spread.due = machine.now + machine.settings.silence_s * min(spread.tries, 8)
+        origin = times.seen_from(spread.origin, spread.epoch)
+        for name in spread.groups:
+            group = view.groups.get(name)
+            if name in spread.cast:
+                continue
+            if group is None:
+                # The group is gone, and what was for it goes with it.
+                spread.cast[name] = Part(group=name)
+                continue
+            if name in spread.here and spread.tries < 4:
+                continue  # ours is on its way
+            members = group.working
+            to = machine.process if machine.process in members else members[spread.tries % len(members)]
+            if spread.tries > 3:
+                to = members[spread.tries % len(members)]
+            submit = Submit(group=name, envelope=spread.envelope, origin=origin)
+            machine.out.append(Send((to,), submit))
+
+    # ------------------------------------------------------------------------------------------ confirming
+
+    def advance(self) -> None:
+        """Our parts that have become safe; messages whose parts all are."""
+        for id_ in list(self.spreads):
+            spread = self.spreads[id_]
+            for name, (view, key) in spread.here.items():
+                if name not in spread.cast and self._is_safe(name, view, key):
+                    epoch = self.machine.epochs.epoch
+                    spread.cast[name] = Part(group=name, view=view, key=message_of(key), epoch=epoch)
+            for group, asker in list(spread.askers):
+                if group in spread.cast:
+                    del spread.askers[(group, asker)]
+                    self.machine.out.append(Send((asker,), PartCast(id=id_, part=spread.cast[group])))
+            if len(spread.cast) == len(spread.groups):
+                self._finish(id_, spread.cast, tells=True)
+
+    def _is_safe(self, name: str, view: int, key: Key) -> bool:
+        """Delivered, and on the disks of a majority at least; or a later view began with it."""
+        replica = self.machine.replicas.get(name)
+        if replica is None or replica.view > view:
+            return True
+        if not replica.eras or replica.eras[-1].view != view:
+            return False
+        era = replica.eras[-1]
+        k = max(self.machine.stability.k(era), majority(len(era.members)))
+        return era.is_delivered(key) and era.synced_by(key) >= k
+
+    def on_part(self, event: Receive) -> None:
+        message: PartCast = event.message
+        spread = self.spreads.get(message.id)
+        if spread is None:
+            return
+        if message.part.group not in spread.groups:
+            raise RemoteProtocolError("no part of this message")
+        spread.cast.setdefault(message.part.group, message.part)
+
+    def on_parts(self, event: Receive) -> None:
+        message: PartsCast = event.message
+        spread = self.spreads.get(message.id)
+        if spread is not None:
+            cast = {part.group: part for part in message.parts}
+            if sorted(cast) != list(spread.groups):
+                raise RemoteProtocolError("not the parts of this message")
+            self._finish(message.id, cast, tells=False)
+
+    def _finish(self, id_: bytes, cast: dict[str, Part], *, tells: bool) -> None:
+        """All of it is cast: whoever speaks on speaks after all of it."""
+        machine = self.machine
+        spread = self.spreads.pop(id_)
+        self.finished[id_] = cast
+        while len(self.finished) > REMEMBERED:
+            del self.finished[next(iter(self.finished))]
+        machine.changes.append((records.parts(id_), None))
+        for group, asker in spread.askers:
+            machine.out.append(Send((asker,), PartCast(id=id_, part=cast[group])))
+        if tells:
+            assert machine.view is not None
+            others = [p for p in machine.view.replicas_of(spread.groups) if p != machine.process]
+            if others:
+                message = PartsCast(id=id_, group=spread.groups[0], parts=list(cast.values()))
+                machine.out.append(Send(others, message))
+        stamp = self.stamp_of(cast.values())
+        machine.epochs.rise(max(part.epoch for part in cast.values()))
+        if spread.spoken:
+            machine.speaking.carry(machine.known, stamp)
+        machine.speaking.confirmed(id_, stamp)
+        machine.telling.confirmed(id_, stamp)
+        for name in spread.groups:
+            if name in machine.replicas:
+                machine.touched[name] = None
+
+    def stamp_of(self, parts: Iterable[Part]) -> Times:
+        stamp: Times = {}
+        for part in parts:
+            if part.view:
+                times.merge_one(stamp, part.group, part.view, {part.key.member: part.key.number})
+        return stamp
+
+    def on_tick(self) -> None:
+        for spread in list(self.spreads.values()):
+            if self.machine.now >= spread.due:
+                self._relay(spread)

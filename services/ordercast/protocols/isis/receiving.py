@@ -1,0 +1,191 @@
+"""What comes from other members: in which view it counts, and what is missing after a new connection.
+
+A message names its view. Of an older one it is dropped; of a newer one it is kept until that view is here. Who
+sent it must be the life that the view means: an earlier one said what it said to another view.
+"""
+
+from typing import TYPE_CHECKING
+
+from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.machine import Receive, Send
+from ordercast.core.view import Group, names_of
+from ordercast.protocols.isis import records, times
+from ordercast.protocols.isis.era import Era, key_of
+from ordercast.protocols.isis.replica import Replica
+from ordercast.v1.isis_pb2 import Cast, Resume, Stability
+
+if TYPE_CHECKING:
+    from ordercast.protocols.isis.machine import Isis
+
+#: Of one group and view. Beyond that they are dropped, and asked for again when the view is here.
+EARLY_MAX = 4096
+
+
+class Receiving:
+    def __init__(self, machine: "Isis") -> None:
+        self.machine = machine
+        #: By group and view that we have not heard of.
+        self.early: dict[tuple[str, int], list[Receive]] = {}
+        #: Casts from somebody who knows a later DomainView than we do.
+        self.ahead: list[Receive] = []
+
+    def early_count(self) -> int:
+        return len(self.ahead) + sum(len(kept) for kept in self.early.values())
+
+    def is_behind_ahead(self, event: Receive) -> bool:
+        """Its sender's casts are waiting: then it waits behind them."""
+        if not any(kept.source == event.source for kept in self.ahead):
+            return False
+        self.ahead.append(event)
+        return True
+
+    def on_view(self) -> None:
+        """Some of them may count now; what is for views that we are not in never will."""
+        view = self.machine.view
+        assert view is not None
+        for name, number in [key for key in self.early if self._is_void(view.groups.get(key[0]), *key)]:
+            del self.early[(name, number)]
+        ahead, self.ahead = self.ahead, []
+        for event in ahead:
+            self.machine.receive_again(event)
+
+    # ---------------------------------------------------------------------------------------------- views
+
+    def listening(self, event: Receive, group: str, view: int) -> Replica | None:
+        """The replica, if that view is the one that it listens in."""
+        replica = self.machine.replicas.get(group)
+        if replica is not None and replica.current is not None and replica.view == view:
+            return replica
+        self.keep_early(event, group, view)
+        return None
+
+    def keep_early(self, event: Receive, group: str, view: int) -> None:
+        replica = self.machine.replicas.get(group)
+        known = self.machine.view.groups.get(group) if self.machine.view is not None else None
+        is_over = replica is not None and view <= replica.view
+        is_void = replica is not None and replica.attempt is not None and view < replica.attempt.view
+        if is_over or is_void or (known is not None and self._is_void(known, group, view)):
+            self.machine.stale(event)
+            return
+        kept = self.early.setdefault((group, view), [])
+        if len(kept) < EARLY_MAX:
+            kept.append(event)
+
+    def replay_early(self, group: str, view: int) -> None:
+        """We have heard of the view. What is for another stage of it is kept again."""
+        for key in [key for key in self.early if key[0] == group and key[1] < view]:
+            del self.early[key]
+        for event in self.early.pop((group, view), []):
+            self.machine.receive_again(event)
+
+    def _is_void(self, group: Group | None, name: str, view: int) -> bool:
+        """We shall never act in that view."""
+        if group is None:
+            return True
+        if view < group.configuration:
+            replica = self.machine.replicas.get(name)
+            return replica is None or view < replica.completed
+        return view == group.configuration and self.machine.process not in (*group.replicas, *group.leaving)
+
+    # ---------------------------------------------------------------------------------------------- casts
+
+    def on_cast(self, event: Receive) -> None:
+        cast: Cast = event.message
+        machine = self.machine
+        replica = self.listening(event, cast.group, cast.view)
+        if replica is None:
+            return
+        era = replica.current
+        assert era is not None
+        member = era.index_of(event.source, event.incarnation)
+        if member is None:
+            machine.stale(event)
+            return
+        key = key_of(cast.key)
+        if key[0] != member:
+            raise RemoteProtocolError("a cast of somebody else")
+        if cast.group not in names_of(cast.envelope.header.destinations):
+            raise RemoteProtocolError("not an envelope for this group")
+        if cast.HasField("row"):
+            machine.stability.heard(replica, era, member, cast.row)
+        if cast.domain_view > machine.view_number:
+            # It may come behind what is for us, in a group that we do not know we are in; and what is acknowledged
+            # counts as delivered as soon as what precedes it is.
+            if len(self.ahead) < EARLY_MAX:
+                self.ahead.append(event)
+            return
+        if key[1] == era.received[member] + 1:
+            self._take(replica, era, cast)
+        elif key[1] > era.received[member] + 1:
+            return  # The connection is new: what is missing comes, and this again.
+        if cast.HasField("position"):
+            machine.ordering.hear(replica, era, cast.position, cast.key)
+            machine.touched[replica.name] = None
+
+    def _take(self, replica: Replica, era: Era, cast: Cast) -> None:
+        """[5.4] The stamp in full: what it leaves out is as in the caster's cast before."""
+        machine, key = self.machine, key_of(cast.key)
+        stamp = times.stamp_from(cast)
+        if not cast.whole:
+            before = era.stamps[key[0]].copy()
+            before.merge(stamp)
+            stamp = before
+        kept = Cast()
+        kept.CopyFrom(cast)
+        for name in ("row", "position", "times", "carried"):
+            kept.ClearField(name)
+        kept.whole = True
+        kept.times.extend(times.encode(stamp.times))
+        kept.carried.extend(times.encode(stamp.carried))
+        era.take(key, kept, stamp)
+        machine.epochs.heard(cast)
+        machine.parts.took(replica, era, key)
+        machine.changes.append((records.cast(replica.name, era.view, key), kept.SerializeToString()))
+        machine.stability.took(replica, key[0])
+        machine.touched[replica.name] = None
+
+    # ------------------------------------------------------------------------------------ new connections
+
+    def tell_again(self, replica: Replica, peer: str, incarnation: int) -> None:
+        """What was in flight may be lost: say how far the peer has come with us."""
+        era = replica.current
+        member = era.index_of(peer, incarnation) if era is not None else None
+        if era is not None and member is not None:
+            self._resume(replica, era, member)
+        elif replica.reset is not None:
+            replica.reset[peer] = None
+
+    def entered(self, replica: Replica) -> None:
+        """A view is here: what came of it before is kept, but for what a new connection lost."""
+        era = replica.current
+        if era is not None:
+            for member, name in enumerate(era.members):
+                if member != era.me and (replica.reset is None or name in replica.reset):
+                    self._resume(replica, era, member)
+            replica.reset = {}
+
+    def _resume(self, replica: Replica, era: Era, member: int) -> None:
+        resume = Resume(group=replica.name, view=era.view, received=era.received[member], positions=era.ordered)
+        self.machine.out.append(Send((era.members[member],), resume))
+
+    def on_resume(self, event: Receive) -> None:
+        message: Resume = event.message
+        machine = self.machine
+        replica = self.listening(event, message.group, message.view)
+        if replica is None:
+            return
+        era = replica.current
+        assert era is not None
+        if era.index_of(event.source, event.incarnation) is None:
+            machine.stale(event)
+            return
+        peer = event.source
+        if replica.installed is era:
+            for number in range(message.received + 1, era.sent + 1):
+                machine.out.append(Send((peer,), era.casts[(era.me, number)]))
+            machine.ordering.tell_again(replica, era, peer, message.positions)
+            row = era.rows[era.me]
+            if any(row.counts) or row.positions > era.start:
+                stability = Stability(group=replica.name, view=era.view, row=row.message())
+                machine.out.append(Send((peer,), stability))
+        machine.epochs.tell_again(replica, era, peer)

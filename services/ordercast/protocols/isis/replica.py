@@ -1,0 +1,230 @@
+"""What a process keeps about one group that it is, or was, or will be a member of.
+
+The log holds what is visible: what a majority of a view has on disk, with its place. So logs of members never
+differ but in length, and nothing in them is ever taken back. What is not visible yet is in an Era.
+"""
+
+from collections import deque
+
+from ordercast.core.ids import pack_u64
+from ordercast.core.view import FIRST, Group, names_of
+from ordercast.protocols.idempotence import ProducerTable, Record
+from ordercast.protocols.isis import records, times
+from ordercast.protocols.isis.era import Era, key_of
+from ordercast.protocols.isis.flush import Attempt
+from ordercast.protocols.isis.records import Key
+from ordercast.protocols.isis.settings import Settings
+from ordercast.v1.isis_pb2 import Cast, CastStamp, CutRecord, IsisRecord, Seen
+from ordercast.v1.sequencer_pb2 import EnvelopeDelivered, LogEntry
+
+
+class Replica:
+    def __init__(self, group: Group, process: str, settings: Settings) -> None:
+        self.name = group.name
+        self.process = process
+        self.group = group
+        #: The latest completed view of which it has the whole past; 0 if of none.
+        self.view = 0
+        #: The log.
+        self.position = 0
+        self.offset = 0
+        self.producers = ProducerTable(group.name, settings.idempotence_distance, settings.idempotence_window)
+        #: Views that this life takes part in and has not delivered all of, oldest first. It speaks in the last
+        #: one, once that is the only one. None: it came from its disk, or is a newcomer, and waits for the next
+        #: view.
+        self.eras: deque[Era] = deque()
+        #: What is left of the view that it was in when it went down, for its contribution.
+        self.saved: Era | None = None
+        #: The view change that it takes part in, and the cut that is on its disk.
+        self.attempt: Attempt | None = None
+        self.cut: CutRecord | None = None
+        self.cut_casts: dict[Key, Cast] = {}
+        self.has_synced_cut = False
+        #: The one that its view began with, for members that missed it.
+        self.last_cut: CutRecord | None = None
+        #: Peers whose connection was new while it was in no view: what they sent in the next one may be lost. None: all.
+        self.reset: dict[str, None] | None = None
+        #: Who has the log, for one who copies it; and what it has copied of a log whose beginning is gone.
+        self.copied: int | None = None
+        self.head: int | None = None
+        self.fetch_due = 0.0
+        self.fetches = 0
+
+    # --------------------------------------------------------------------------------------------- views
+
+    @property
+    def is_member(self) -> bool:
+        return self.process in self.group.replicas and self.process not in self.group.lost
+
+    @property
+    def is_concerned(self) -> bool:
+        """It has a part in the group, and keeps its log."""
+        group = self.group
+        return self.process in (*group.replicas, *group.learners, *group.former_replicas, *group.leaving)
+
+    @property
+    def completed(self) -> int:
+        """The latest completed view that we have heard of."""
+        return self.group.former.number if self.group.former is not None else self.group.configuration
+
+    @property
+    def is_sealed(self) -> bool:
+        """A later view is defined: nothing more of this one is sent, taken or acknowledged."""
+        return self.group.configuration > self.view
+
+    @property
+    def current(self) -> Era | None:
+        """The era that it speaks and listens in."""
+        if not self.eras or self.is_sealed or self.eras[-1].view != self.view:
+            return None
+        return self.eras[-1]
+
+    @property
+    def installed(self) -> Era | None:
+        """The same, once everything from before is delivered."""
+        return self.current if len(self.eras) == 1 else None
+
+    @property
+    def ending(self) -> Era | None:
+        """The era that it contributes from."""
+        if self.eras and self.eras[-1].view == self.view:
+            return self.eras[-1]
+        return self.saved
+
+    def start(self, view: int, members: tuple[str, ...], lives: dict[str, int], incarnation: int) -> None:
+        """Everything before that view is in the log. Whoever is meant by it takes part; an earlier life of ours
+        stored nothing in it, and so this one contributes nothing when it ends.
+        """
+        self.view, self.saved = view, None
+        if self.process not in members:
+            return  # What is left of the eras is delivered, and then it is out.
+        incarnations = tuple(lives.get(name, 0) for name in members)
+        era = Era(self.name, view, members, incarnations, members.index(self.process), self.position)
+        if lives.get(self.process) == incarnation:
+            self.eras.append(era)
+        else:
+            self.eras.clear()
+            self.saved = era
+
+    def leave(self) -> list[Record]:
+        """A view is complete without us: what we had beyond the log may have gone another way."""
+        eras = [*self.eras, *([self.saved] if self.saved is not None else [])]
+        changes = [record for era in eras for record in self.forget_era(era)]
+        if self.cut is not None and self.cut.view <= self.completed:
+            changes += self.forget_cut(keeping=None)
+        if self.attempt is not None and self.attempt.view <= self.completed:
+            self.attempt = None
+        self.saved = None
+        return changes
+
+    def begins_in(self) -> int:
+        """The view whose past is empty, and so known to a member that has nothing on disk."""
+        return FIRST if self.group.began_here(self.process, is_acceptor=False) else 0
+
+    # ----------------------------------------------------------------------------------------------- log
+
+    def entry_of(self, cast: Cast, *, is_ordered: bool) -> LogEntry:
+        """The next in the log; with its verdicts, so it is for the log alone."""
+        header = cast.envelope.header
+        groups = names_of(header.destinations)
+        order_key = pack_u64(self.position) if is_ordered else b""
+        entry = LogEntry(
+            order_key=order_key,
+            envelope=cast.envelope,
+            first_offset=self.offset,
+            stamp=stamp_of(cast),
+        )
+        for range_ in header.ranges:
+            outcome = self.producers.judge(range_, groups, self.position, order_key, self.offset)
+            entry.outcomes.append(outcome)
+            self.offset += sum(span.count for span in outcome.spans if not span.duplicate)
+        self.position += 1
+        return entry
+
+    def replay(self, entry: LogEntry) -> None:
+        """An entry that somebody else has judged: the verdicts follow from the log, and so are the same."""
+        header = entry.envelope.header
+        groups = names_of(header.destinations)
+        for range_ in header.ranges:
+            outcome = self.producers.judge(range_, groups, self.position, entry.order_key, self.offset)
+            self.offset += sum(span.count for span in outcome.spans if not span.duplicate)
+        self.position += 1
+
+    def position_record(self) -> Record:
+        record = IsisRecord(view=self.view, position=self.position, offset=self.offset)
+        era = self.ending
+        if era is not None:
+            record.settled = era.settled
+            record.settled_counts.extend(era.settled_counts)
+        return (records.position(self.name), record.SerializeToString())
+
+    def forget_era(self, era: Era) -> list[Record]:
+        """What is on disk of a view whose end is in the log."""
+        changes: list[Record] = [(records.cast(self.name, era.view, key), None) for key in era.casts]
+        return changes + [(records.order(self.name, place), None) for place in era.places]
+
+    @property
+    def cut_ends(self) -> int:
+        return self.cut.ends if self.cut is not None else 0
+
+    def lacks_of_cut(self) -> bool:
+        """Not all of its casts are here."""
+        return self.cut is not None and any(key_of(key) not in self.cut_casts for key in self.cut.keys)
+
+    def forget_cut(self, *, keeping: Era | None) -> list[Record]:
+        """The cut that is on disk, with those of its casts that no era holds there."""
+        if self.cut is None:
+            return []
+        ends = self.cut.ends
+        kept = keeping.casts if keeping is not None and keeping.view == ends else {}
+        changes: list[Record] = [
+            (records.cast(self.name, ends, key), None) for key in self.cut_casts if key not in kept
+        ]
+        self.cut, self.cut_casts, self.has_synced_cut = None, {}, False
+        return [*changes, (records.cut(self.name), None)]
+
+
+def stamp_of(cast: Cast) -> CastStamp:
+    assert cast.whole
+    return CastStamp(
+        view=cast.view,
+        key=cast.key,
+        times=cast.times,
+        carried=cast.carried,
+        epoch=cast.epoch,
+        total=cast.total,
+    )
+
+
+def seen_of(group: str, stamp: CastStamp) -> Seen:
+    """All that precedes a cast, and the cast."""
+    seen = times.stamp_from(stamp).all()
+    times.merge_one(seen, group, stamp.view, {stamp.key.member: stamp.key.number})
+    return Seen(times=times.encode(seen), epoch=stamp.epoch)
+
+
+def report_of(group: str, entry: LogEntry) -> EnvelopeDelivered:
+    """To the gateway: it is visible, and this is where."""
+    return EnvelopeDelivered(
+        id=entry.envelope.header.id,
+        group=group,
+        order_key=entry.order_key,
+        outcomes=entry.outcomes,
+        stamp=entry.stamp,
+    )
+
+
+def cast_of(group: str, entry: LogEntry) -> Cast:
+    """The cast that an entry of the log came from."""
+    stamp = entry.stamp
+    return Cast(
+        group=group,
+        view=stamp.view,
+        key=stamp.key,
+        total=stamp.total,
+        times=stamp.times,
+        carried=stamp.carried,
+        whole=True,
+        epoch=stamp.epoch,
+        envelope=entry.envelope,
+    )

@@ -1,0 +1,127 @@
+"""What a domain of virtually synchronous groups can set, and what each setting trades."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Ordering(StrEnum):
+    #: CBCAST: delivered on receipt unless something that precedes it is missing.
+    CAUSAL = "causal"
+    #: ABCAST: delivered when the token holder has said where, everywhere in the same order.
+    TOTAL = "total"
+
+
+class FlushKind(StrEnum):
+    #: Everyone tells everyone: one delay less, n(n-1) messages.
+    ALL = "all"
+    #: Everyone tells one, who tells everyone: 2(n-1) messages.
+    COORDINATOR = "coordinator"
+
+
+class Causality(StrEnum):
+    #: [BSS91 6.1] Casts carry the times of all groups that their sender knows of.
+    TIMESTAMPS = "timestamps"
+    #: [6.7] Casts carry their own group's time; who changes group waits until everyone there has everything.
+    CONSERVATIVE = "conservative"
+    #: [6.7] Casts carry the times of the sender's groups, and an epoch where groups may lie in a cycle.
+    EPOCHS = "epochs"
+
+
+#: For k_stability: as many as a majority of the view, or all of it.
+MAJORITY, ALL = "majority", "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Times say how long something may take unnoticed; none of them is a safety argument."""
+
+    ordering: Ordering = Ordering.CAUSAL
+    flush: FlushKind = FlushKind.COORDINATOR
+    causality: Causality = Causality.TIMESTAMPS
+    #: [6.5] How many disks have what a process sent or delivered in one group, before it speaks in another:
+    #: a number, "majority" or "all". Below a majority, a crash may take away what others have answered to.
+    k_stability: str = MAJORITY
+    #: [5.2] How many casts the token holder orders with one message, and how long it waits for so many.
+    order_batch: int = 1
+    order_wait_s: float = 0.002
+    #: [5.2] The token goes to a member that sent at least this share of so many casts.
+    token_window: int = 64
+    token_share: float = 0.6
+    #: [5.3] What nobody waits for is told after so long, if no cast takes it along.
+    stability_idle_s: float = 0.005
+    #: How often the machine looks for what is overdue, and how long silence is normal.
+    tick_s: float = 0.1
+    silence_s: float = 0.3
+    #: Sequences per (producer, set) that keep their offsets, and the distance in envelopes after which a producer
+    #: is forgotten. All replicas must agree on them.
+    idempotence_window: int = 4096
+    idempotence_distance: int = 1_000_000_000
+    #: Entries of the log in one piece of a copy, and their bytes.
+    log_chunk: int = 64
+    log_chunk_bytes: int = 1 << 20
+
+
+# -------------------------------------------------------------------------------------- as users write them
+
+
+class InvalidSettings(ValueError):  # noqa: N818 (it says what they are)
+    """The text names the setting and can be shown to users."""
+
+
+_INTEGER = re.compile(r"[0-9]{1,10}")
+_DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+
+_CHOICES: dict[str, type[StrEnum]] = {"ordering": Ordering, "flush": FlushKind, "causality": Causality}
+_SECONDS = {"order_wait_s": (0.0, 1.0), "stability_idle_s": (0.0, 1.0), "silence_s": (0.01, 60.0)}
+_SHARES = {"token_share": (0.5, 1.0)}
+_COUNTS = {"order_batch": (1, 1024), "token_window": (1, 65_536), "idempotence_window": (4096, 65_536)}
+_NAMES = [*_CHOICES, "k_stability", *_SECONDS, *_SHARES, *_COUNTS]
+
+
+def from_map(settings: Mapping[str, str]) -> Settings:
+    """What is not in the map keeps its default."""
+    unknown = sorted(name for name in settings if name not in _NAMES)
+    if unknown:
+        names = ", ".join(repr(name[:64]) for name in unknown[:5])
+        raise InvalidSettings(f"no such setting: {names}; there are {', '.join(_NAMES)}")
+    found: dict[str, object] = {}
+    for name, text in settings.items():
+        if name in _CHOICES:
+            found[name] = _choice(name, text)
+        elif name == "k_stability":
+            found[name] = _k(text)
+        elif name in _COUNTS:
+            found[name] = _count(name, text)
+        else:
+            found[name] = _decimal(name, text)
+    return Settings(**found)  # type: ignore[arg-type]  # each was made as its field wants it
+
+
+def _choice(name: str, text: str) -> StrEnum:
+    kind = _CHOICES[name]
+    try:
+        return kind(text)
+    except ValueError:
+        raise InvalidSettings(f"{name} has to be one of {', '.join(kind)}, not {text[:64]!r}") from None
+
+
+def _k(text: str) -> str:
+    if text in (MAJORITY, ALL) or (_INTEGER.fullmatch(text) and 1 <= int(text) <= 64):
+        return text
+    raise InvalidSettings(f"k_stability has to be {MAJORITY}, {ALL} or a number from 1 to 64, not {text[:64]!r}")
+
+
+def _decimal(name: str, text: str) -> float:
+    low, high = _SECONDS.get(name) or _SHARES[name]
+    if not _DECIMAL.fullmatch(text) or not low <= float(text) <= high:
+        raise InvalidSettings(f"{name} has to be a number from {low} to {high}, not {text[:64]!r}")
+    return float(text)
+
+
+def _count(name: str, text: str) -> int:
+    low, high = _COUNTS[name]
+    if not _INTEGER.fullmatch(text) or not low <= int(text) <= high:
+        raise InvalidSettings(f"{name} has to be a whole number from {low} to {high}, not {text[:64]!r}")
+    return int(text)

@@ -1,0 +1,1 @@
+"""ISIS in the simulator."""

@@ -1,0 +1,275 @@
+"""What every run is checked for, from what processes did and never from their stamps.
+
+Causality is reckoned here anew: a cast comes after everything that its process had sent or delivered, and its
+client had seen, when it was submitted. Sets of casts are bits of one number.
+"""
+
+from dataclasses import dataclass, field
+
+from ordercast.core.machine import Deliver, Observe
+from ordercast.sim.checkers.violation import Violation
+from ordercast.sim.isis.client import Board, CastName, cast_name
+from ordercast.sim.isis.membership import ViewMembership
+from ordercast.sim.world import World
+from ordercast.v1.sequencer_pb2 import LogEntry
+
+
+def text_of(name: CastName) -> str:
+    return f"{name[0]}/{name[1]}:{name[2]}.{name[3]}"
+
+
+@dataclass(slots=True)
+class Life:
+    """One life of a process, as checkers see it."""
+
+    name: str
+    #: Casts sent or delivered here, and all that precedes them.
+    knows: int = 0
+    delivered: int = 0
+    #: All that precedes what was delivered.
+    past: int = 0
+    #: By group: views installed, latest last; and casts delivered in the latest.
+    views: dict[str, list[int]] = field(default_factory=dict)
+    in_view: dict[str, int] = field(default_factory=dict)
+    #: ABCASTs of the latest view, in the order of delivery.
+    totals: dict[str, list[CastName]] = field(default_factory=dict)
+
+
+class Checker:
+    def __init__(self, world: World, membership: ViewMembership, board: Board) -> None:
+        self.world = world
+        self.membership = membership
+        self.board = board
+        self.bits: dict[CastName, int] = {}
+        self.names: list[CastName] = []
+        self.past: dict[CastName, int] = {}
+        self.is_total: dict[CastName, bool] = {}
+        self.casts_in: dict[tuple[str, int], int] = {}
+        self.lives: dict[tuple[str, int], Life] = {}
+        #: What a submission comes after, by process life, envelope and group.
+        self.submitted: dict[tuple[str, int, bytes, str], int] = {}
+        #: All casts of an envelope.
+        self.casts_of: dict[bytes, int] = {}
+        #: How each view ended, as its first survivor saw it: casts, and ABCASTs in order.
+        self.endings: dict[tuple[str, int], tuple[int, list[CastName], str]] = {}
+        self.members: dict[tuple[str, int], tuple[str, ...]] = {}
+        #: The one log of each group: envelope ids and casts.
+        self.logs: dict[str, list[tuple[bytes, CastName]]] = {}
+        self.offsets: dict[str, dict[tuple[bytes, tuple[str, ...], int], int]] = {}
+        self.delivered = 0
+
+    def life_of(self, process: str) -> Life:
+        key = (process, self.world.processes[process].incarnation)
+        if key not in self.lives:
+            self.lives[key] = Life(process)
+        return self.lives[key]
+
+    def fail(self, what: str, explanation: str) -> None:
+        raise Violation(what, explanation)
+
+    # ---------------------------------------------------------------------------------------------- events
+
+    def on_observe(self, process: str, effect: Observe) -> None:
+        life = self.life_of(process)
+        if effect.stage == "submitted":
+            incarnation = self.world.processes[process].incarnation
+            before = life.knows | self._seen_by_client(effect.id)
+            self.submitted[(process, incarnation, effect.id, effect.detail)] = before
+        elif effect.stage == "cast":
+            group, view, member, number = effect.detail.split()
+            self._cast(process, life, effect.id, (group, int(view), int(member), int(number)))
+        elif effect.stage == "installed":
+            group, view = effect.detail.split()
+            self._installed(process, life, group, int(view))
+        elif effect.stage == "left":
+            # It is owed nothing any more that was cast there; and what it knows of its last view there may be
+            # lost.
+            views = life.views.pop(effect.detail, [])
+            if views:
+                life.knows &= ~self.casts_in.get((effect.detail, views[-1]), 0)
+
+    def _seen_by_client(self, id_: bytes) -> int:
+        seen = 0
+        for name in self.board.after[id_]:
+            seen |= self.bits[name] | self.past[name]
+        return seen
+
+    def _names_in(self, casts: int) -> list[CastName]:
+        found = []
+        while casts:
+            low = casts & -casts
+            found.append(self.names[low.bit_length() - 1])
+            casts ^= low
+        return found
+
+    def _cast(self, process: str, life: Life, id_: bytes, name: CastName) -> None:
+        if name in self.bits:
+            self.fail("incarnation", f"{process} casts {text_of(name)} a second time")
+        bit = self.bits[name] = 1 << len(self.names)
+        self.names.append(name)
+        incarnation = self.world.processes[process].incarnation
+        # Parts that were handed on come behind what their client has seen; where they happened, others look.
+        past = self.submitted.get((process, incarnation, id_, name[0]), self._seen_by_client(id_))
+        # A caster's casts in one group follow each other.
+        if name[3] > 1:
+            group, view, member, number = name
+            one_before = (group, view, member, number - 1)
+            past |= self.bits[one_before] | self.past[one_before]
+        self.past[name] = past
+        self.casts_of[id_] = self.casts_of.get(id_, 0) | bit
+        self.casts_in[name[:2]] = self.casts_in.get(name[:2], 0) | bit
+        life.knows |= bit | past
+
+    def on_deliver(self, process: str, effect: Deliver) -> None:
+        if effect.final:
+            return
+        life = self.life_of(process)
+        stamp = effect.entry.stamp
+        name = cast_name(effect.group, stamp)
+        self.delivered += 1
+        if name not in self.bits:
+            self.fail("integrity", f"{process} delivers {text_of(name)}, which nobody cast")
+        bit, past = self.bits[name], self.past[name]
+        views = life.views.get(effect.group, [])
+        if not views or views[-1] != stamp.view:
+            now = views[-1] if views else "none"
+            self.fail("view", f"{process} delivers {text_of(name)} in view {now}")
+        if life.delivered & bit:
+            self.fail("exactly-once", f"{process} delivers {text_of(name)} twice")
+        if life.past & bit:
+            self.fail("causality", f"{process} delivers {text_of(name)} after what comes after it")
+        for other in self._names_in(past & ~life.delivered):
+            if other[1] in life.views.get(other[0], []):
+                self.fail("causality", f"{process} delivers {text_of(name)} without {text_of(other)}")
+        life.delivered |= bit
+        life.past |= past
+        life.knows |= bit | past
+        life.in_view[effect.group] = life.in_view.get(effect.group, 0) | bit
+        if stamp.total:
+            life.totals.setdefault(effect.group, []).append(name)
+
+    def _installed(self, process: str, life: Life, group: str, view: int) -> None:
+        views = life.views.setdefault(group, [])
+        completed = self.membership.completed[group]
+        if view not in completed:
+            self.fail("views", f"{process} installs view {view} of {group}, which is not complete")
+        if views and view <= views[-1]:
+            self.fail("views", f"{process} installs view {view} of {group} after {views[-1]}")
+        if views:
+            between = [number for number in completed if views[-1] < number < view]
+            if not between:
+                self._check_ending(process, life, group, views[-1])
+            else:
+                # It was left out, or missed a view altogether, and is back: what it missed is in its log.
+                views.clear()
+        views.append(view)
+        life.in_view[group], life.totals[group] = 0, []
+
+    def _check_ending(self, process: str, life: Life, group: str, view: int) -> None:
+        """View synchrony: whoever goes on has delivered the same in the view before, ABCASTs in the same order."""
+        mine = (life.in_view.get(group, 0), list(life.totals.get(group, [])), process)
+        first = self.endings.setdefault((group, view), mine)
+        if first[0] != mine[0]:
+            other = first[2]
+            for name in self._names_in(first[0] ^ mine[0]):
+                has, lacks = (other, process) if first[0] & self.bits[name] else (process, other)
+                self.fail("view synchrony", f"{has} delivered {text_of(name)} in that view, and {lacks} did not")
+        if first[1] != mine[1]:
+            self.fail("total order", f"{process} and {first[2]} ended view {view} of {group} in two orders")
+
+    # ------------------------------------------------------------------------------------------------ logs
+
+    def on_commit(self, process: str, group: str, position: int, entry: LogEntry) -> None:
+        log = self.logs.setdefault(group, [])
+        id_ = entry.envelope.header.id
+        name = cast_name(group, entry.stamp)
+        if position < len(log):
+            if log[position] != (id_, name):
+                other = text_of(log[position][1])
+                self.fail("log", f"{process} has {text_of(name)} at {position} of {group}, others have {other}")
+            return
+        if position > len(log):
+            self.fail("log", f"{process} has {position} of {group}, and nobody {len(log)}")
+        if name not in self.bits:
+            self.fail("integrity", f"{text_of(name)} is in the log, and nobody cast it")
+        earlier = 0
+        for _, cast in log:
+            earlier |= self.bits[cast]
+        group_past = self.past[name] & self._all_of(group)
+        if group_past & ~earlier:
+            missing = self._names_in(group_past & ~earlier)[0]
+            if self._is_survivor(missing):
+                self.fail("log order", f"{text_of(name)} is in the log of {group} before {text_of(missing)}")
+        log.append((id_, name))
+        self._check_offsets(group, entry)
+
+    def _is_survivor(self, name: CastName) -> bool:
+        """It was not erased with the view that it was cast in: nothing may come after what was."""
+        return True
+
+    def _all_of(self, group: str) -> int:
+        return sum(bits for (name, _), bits in self.casts_in.items() if name == group)
+
+    def _check_offsets(self, group: str, entry: LogEntry) -> None:
+        header = entry.envelope.header
+        groups = tuple(destination.group for destination in header.destinations)
+        offsets = self.offsets.setdefault(group, {})
+        for range_, outcome in zip(header.ranges, entry.outcomes, strict=True):
+            key = (range_.producer, groups, range_.first_sequence)
+            for span in outcome.spans:
+                known = offsets.setdefault(key, span.first_offset)
+                if known != span.first_offset or (span.duplicate and key not in offsets):
+                    self.fail("exactly-once", f"{key} has two offsets in {group}")
+            if outcome.refusal:
+                self.fail("fifo", f"{key} was refused in {group}")
+
+    # ---------------------------------------------------------------------------------------------- the end
+
+    def check_end(self) -> None:
+        for receipt in self.board.receipts:
+            for group, offset in receipt.offsets.items():
+                key = (receipt.producer, receipt.groups, receipt.sequence)
+                if self.offsets.get(group, {}).get(key) != offset:
+                    self.fail("receipt", f"{key} is not at {offset} in {group}")
+        self._check_all_or_nothing()
+        self._check_logs()
+        self._check_present_views()
+        self._check_buffers()
+        if self.world.refusals:
+            self.fail("refused", self.world.refusals[0])
+
+    def _check_all_or_nothing(self) -> None:
+        for producer, groups, sequence in self.board.published.values():
+            if len(groups) > 1:
+                key = (producer, groups, sequence)
+                having = [group for group in groups if key in self.offsets.get(group, {})]
+                if having and len(having) < len(groups):
+                    self.fail("all or nothing", f"{key} is in {having} alone")
+
+    def _check_logs(self) -> None:
+        for name, group in self.membership.groups.items():
+            expected = len(self.logs.get(name, []))
+            for member in group.replicas:
+                process = self.world.processes[member]
+                log = process.disk.logs.get(name)
+                found = log.ends if log is not None else 0
+                if process.up and found != expected:
+                    self.fail("durability", f"{member} has {found} of {expected} entries of {name}")
+
+    def _check_present_views(self) -> None:
+        """In a view that has not ended: all that was cast is delivered everywhere, ABCASTs in one order."""
+        for name, group in self.membership.groups.items():
+            lives = [self.life_of(member) for member in group.replicas if self.world.processes[member].up]
+            for life in lives:
+                if life.in_view.get(name, 0) != lives[0].in_view.get(name, 0):
+                    self.fail("atomicity", f"{life.name} and {lives[0].name} differ in {name}")
+                if life.totals.get(name, []) != lives[0].totals.get(name, []):
+                    self.fail("total order", f"{life.name} and {lives[0].name} order {name} differently")
+
+    def _check_buffers(self) -> None:
+        for name, process in self.world.processes.items():
+            if process.up and "isis" in process.slots:
+                buffers = process.slots["isis"].machine.buffers()
+                for what, size in buffers.items():
+                    if size > (len(self.membership.groups) if what == "times" else 0):
+                        self.fail("bounded", f"{name} still has {size} {what}")

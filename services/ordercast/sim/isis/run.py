@@ -1,0 +1,171 @@
+"""One run of ISIS: a scenario, its world, all checkers, a verdict."""
+
+from random import Random
+from typing import Any
+
+from ordercast.core.errors import InvariantBroken
+from ordercast.core.machine import Effect
+from ordercast.protocols.isis.machine import Isis
+from ordercast.protocols.isis.telling import TellOne
+from ordercast.sim.checkers.violation import Violation
+from ordercast.sim.faults import Faults
+from ordercast.sim.isis.checkers import Checker
+from ordercast.sim.isis.client import Board, Client
+from ordercast.sim.isis.membership import LOOK_S, ViewMembership
+from ordercast.sim.isis.scenario import Scenario, draw
+from ordercast.sim.process import Factory
+from ordercast.sim.run import Result
+from ordercast.sim.world import World
+from ordercast.v1.isis_pb2 import CastStamp
+
+#: Simulated seconds after the healing in which everything must have come to rest.
+REST_S_MAX = 120.0
+
+
+class Cluster:
+    def __init__(self, scenario: Scenario, seed: int | str, *, tracing: bool = False) -> None:
+        self.scenario = scenario
+        self.world = world = World(seed, scenario.network, tracing=tracing)
+        self.gone: dict[str, None] = {}
+        self.board = Board(peek=self._peek)
+        self.random = Random(f"{seed}/readers")
+        self.membership = ViewMembership(world, scenario.view, self.gone)
+        self.checker = Checker(world, self.membership, self.board)
+        self.by_kind: dict[str, int] = {}
+        world.on_deliver = self.checker.on_deliver
+        world.on_commit = self.checker.on_commit
+        world.on_observe = self.checker.on_observe
+        world.on_send = self._count
+        world.on_custom = self._custom
+        self.told: list[tuple[str, str, bytes]] = []
+        for name in scenario.nodes:
+            world.add(name, {"isis": self._isis(name)}).disk_delay_s = scenario.disk_delay_s
+        for name in scenario.clients:
+            world.add(name, {"client": self._client(name)})
+        world.network.connects = lambda a, b: not (a in scenario.clients and b in scenario.clients)
+        self.membership.found()
+
+    def _isis(self, name: str) -> Factory:
+        return lambda: Isis(name, self.scenario.settings, observe=True)
+
+    def _client(self, name: str) -> Factory:
+        return lambda: Client(name, self.scenario.clients[name], self.board)
+
+    def _count(self, source: str, to: Any, message: Any, size: int) -> None:
+        kind = type(message).__name__
+        self.by_kind[kind] = self.by_kind.get(kind, 0) + sum(1 for name in to if name != source)
+
+    def _custom(self, process: str, effect: Effect) -> None:
+        self.told.append((process, type(effect).__name__, b""))
+
+    def _peek(self) -> tuple[str, CastStamp] | None:
+        """Somebody's visible log, near its end."""
+        name = self.random.choice(self.scenario.nodes)
+        logs = self.world.processes[name].disk.logs
+        group = self.random.choice(sorted(self.membership.groups))
+        if group not in logs or not logs[group].entries:
+            return None
+        entry = logs[group].entries[-1 - self.random.randrange(min(3, len(logs[group].entries)))]
+        return group, entry.stamp
+
+    def start(self) -> None:
+        for process in self.world.processes.values():
+            process.start()
+
+    @property
+    def clients(self) -> list[Client]:
+        machines = [self.world.processes[name].slots["client"].machine for name in self.scenario.clients]
+        return [machine for machine in machines if isinstance(machine, Client)]
+
+    def look(self) -> None:
+        self.membership.look()
+        self.world.after(LOOK_S, self.look)
+
+    def unfinished(self) -> str:
+        for client in self.clients:
+            if not client.is_done:
+                left = {groups: len(sent) for groups, sent in client.outstanding.items() if sent}
+                return f"{client.name} has no receipts: {left}"
+        late = self.membership.who_is_late()
+        if late:
+            return f"{late} does not know the latest view"
+        views = self.membership.unfinished()
+        if views:
+            return views
+        try:
+            self.checker.check_end()
+        except Violation as found:
+            return str(found)
+        return ""
+
+    def run_to_rest(self, until: float) -> None:
+        reason = "the run has not begun"
+        while self.world.now < until:
+            self.world.run_until(self.world.now + 0.25)
+            reason = self.unfinished()
+            if not reason:
+                return
+        raise Violation("termination", reason)
+
+
+def run_seed(seed: int, *, tracing: bool = False) -> Result:
+    return run_scenario(draw(seed), seed, tracing=tracing)
+
+
+def run_scenario(scenario: Scenario, seed: int, *, tracing: bool = False) -> Result:
+    cluster = Cluster(scenario, seed, tracing=tracing)
+    world, membership = cluster.world, cluster.membership
+    faults = Faults(world, Random(f"{seed}/faults"), scenario.faults, scenario.healing_at, membership.view)
+    membership.absent = cluster.gone = faults.gone
+    membership.random = membership.delays = Random(f"{seed}/views")
+    violation = None
+    try:
+        cluster.start()
+        world.after(LOOK_S, cluster.look)
+        _events(cluster, Random(f"{seed}/events"))
+        world.run_until(scenario.healing_at)
+        cluster.run_to_rest(scenario.healing_at + REST_S_MAX)
+    except Violation as found:
+        violation = found
+    except (InvariantBroken, AssertionError) as broken:
+        violation = Violation("invariant", f"{type(broken).__name__}: {broken}")
+    return Result(
+        seed,
+        violation,
+        cluster.checker.delivered,
+        world.messages,
+        world.digest(),
+        {**faults.strikes, **membership.changes},
+        cluster.by_kind,
+        world.trace,
+    )
+
+
+def _events(cluster: Cluster, random: Random) -> None:
+    """Groups move, somebody is suspected wrongly, somebody tells somebody something."""
+    world, membership, nodes = cluster.world, cluster.membership, cluster.scenario.nodes
+
+    def move() -> None:
+        name = random.choice(sorted(membership.groups))
+        placement = membership.placement[name]
+        others = [node for node in nodes if node not in placement]
+        kind = random.choice(["add", "remove", "replace"])
+        changed = list(placement)
+        if kind != "add" and len(changed) > 1:
+            changed.remove(random.choice(changed))
+        if kind != "remove" and others:
+            changed.append(random.choice(others))
+        membership.place(name, changed)
+
+    def tell() -> None:
+        source, to = random.sample(nodes, 2)
+        process = world.processes[source]
+        if process.up:
+            process.tell("isis", TellOne(*process.clock(), to, b"told"))
+
+    for at in cluster.scenario.moves:
+        world.at(at, move)
+    for at in cluster.scenario.tells:
+        world.at(at, tell)
+    for at in cluster.scenario.suspicions:
+        world.at(at, lambda: membership.suspect(random.choice(nodes), random.uniform(0.1, 0.6)))

@@ -1,0 +1,118 @@
+"""What a seed stands for: groups and how they overlap, who publishes what, which faults come when."""
+
+from dataclasses import dataclass, field
+from random import Random
+
+from ordercast.core.view import FIRST
+from ordercast.protocols.isis.settings import ALL, MAJORITY, Causality, FlushKind, Settings
+from ordercast.sim.isis.client import ClientSettings, Groups, Plan
+from ordercast.sim.network import NetworkSettings
+from ordercast.sim.scenario import draw_faults
+from ordercast.v1.membership_pb2 import DomainView, GroupView
+
+
+@dataclass(slots=True)
+class Scenario:
+    nodes: list[str]
+    view: DomainView
+    clients: dict[str, ClientSettings]
+    network: NetworkSettings
+    settings: Settings
+    healing_at: float
+    faults: dict[str, float] = field(default_factory=dict)
+    disk_delay_s: float = 0.001
+    #: When somebody changes where a group is, when somebody tells somebody something, when somebody is suspected.
+    moves: list[float] = field(default_factory=list)
+    tells: list[float] = field(default_factory=list)
+    suspicions: list[float] = field(default_factory=list)
+
+
+def draw(seed: int) -> Scenario:
+    random = Random(f"{seed}/isis")
+    nodes = [f"n{i + 1}" for i in range(random.choice([3, 4, 5, 6, 8]))]
+    view = DomainView(domain="sim", number=1)
+    names = "abcdef"
+    for name, members in zip(names, draw_overlap(random, nodes), strict=False):
+        view.groups.append(GroupView(group=name, configuration=FIRST, replicas=sorted(members)))
+    groups = [group.group for group in view.groups]
+    until = random.choice([1.0, 2.0, 3.0])
+    style = random.choice(["causal", "causal", "total", "mixed"])
+    clients = {f"c{i + 1}": draw_client(random, groups, until, style) for i in range(random.randint(2, 4))}
+    network = NetworkSettings(
+        delay_s=random.choice([0.001, 0.003, 0.003, 0.01]),
+        slow=random.choice([0.0, 0.1, 0.4]),
+        loss=random.choice([0.0, 0.0, 0.05, 0.2]),
+    )
+    faults = draw_faults(random)
+    return Scenario(
+        nodes,
+        view,
+        clients,
+        network,
+        draw_settings(random),
+        until,
+        faults,
+        disk_delay_s=random.choice([0.0002, 0.001, 0.005]),
+        moves=sorted(random.uniform(0.1, until) for _ in range(random.choice([0, 0, 1, 2, 4]))),
+        tells=sorted(random.uniform(0.05, until) for _ in range(random.choice([0, 0, 3]))),
+        suspicions=sorted(random.uniform(0.1, until) for _ in range(random.choice([0, 0, 1, 3]))),
+    )
+
+
+def draw_overlap(random: Random, nodes: list[str]) -> list[list[str]]:
+    """Rings and cliques of groups, where causality across groups is hard; chains, and anything."""
+    size = len(nodes)
+    shape = random.choice(["one", "ring", "ring", "clique", "chain", "random", "random"])
+    if shape == "one":
+        return [random.sample(nodes, random.randint(1, size))]
+    if shape == "ring":
+        count = min(size, random.choice([3, 4, 5]))
+        width = random.choice([2, 3])
+        return [[nodes[(i + j) % size] for j in range(min(width, size))] for i in range(count)]
+    if shape == "chain":
+        return [[nodes[i], nodes[i + 1]] for i in range(min(size - 1, 5))]
+    if shape == "clique":
+        # Each two groups share a process of their own, as far as there are processes.
+        count = 3 if size < 6 else 4
+        pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
+        members: list[list[str]] = [[] for _ in range(count)]
+        for index, (i, j) in enumerate(pairs):
+            node = nodes[index % size]
+            for group in (i, j):
+                if node not in members[group]:
+                    members[group].append(node)
+        return members
+    return [
+        random.sample(nodes, min(size, random.choice([1, 2, 3, 3, 4, 5]))) for _ in range(random.choice([2, 3, 5]))
+    ]
+
+
+def draw_settings(random: Random) -> Settings:
+    return Settings(
+        flush=random.choice(list(FlushKind)),
+        causality=random.choice(list(Causality)),
+        k_stability=random.choice([MAJORITY, MAJORITY, ALL]),
+        order_batch=random.choice([1, 1, 4, 16]),
+        order_wait_s=random.choice([0.0, 0.002, 0.02]),
+        token_window=random.choice([1, 4, 64]),
+        token_share=random.choice([0.5, 0.6]),
+        stability_idle_s=random.choice([0.0, 0.005, 0.05]),
+        idempotence_window=64,
+        log_chunk=random.choice([2, 16]),
+    )
+
+
+def draw_client(random: Random, groups: list[str], until: float, style: str) -> ClientSettings:
+    plans = []
+    burst = random.random() < 0.5
+    wide = style == "causal" and random.random() < 0.5
+    favourites = random.sample(groups, min(len(groups), random.choice([1, 2, 3])))
+    for _ in range(random.randint(8, 24)):
+        at = random.choice([0.1, until / 2]) if burst else random.uniform(0.05, until)
+        total = style == "total" or (style == "mixed" and random.random() < 0.5)
+        chosen: Groups = (random.choice(favourites),)
+        if wide and not total and len(groups) > 1 and random.random() < 0.3:
+            chosen = tuple(sorted(random.sample(groups, min(len(groups), random.choice([2, 2, 3])))))
+        plans.append(Plan(at, chosen, total and len(chosen) == 1, reads=random.random() < 0.3))
+    plans.sort(key=lambda plan: plan.at)
+    return ClientSettings(plans, pipeline=random.choice([1, 4, 8]), patience_s=random.choice([0.2, 0.5, 1.0]))
