@@ -11,17 +11,22 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ordercast.bench import cpu_profile, during, table
+from ordercast.bench import cast_stages, cpu_profile, curves, during, stages, table
 from ordercast.bench.agenda import Agenda, rotated
 from ordercast.bench.comparison import Result
 from ordercast.bench.goals import Goal, judge
-from ordercast.bench.meter import Meter
+from ordercast.bench.meter import Meter, Used
 from ordercast.bench.peers.installed import missing
 from ordercast.bench.plan import Plan, pattern_named
+from ordercast.bench.plot import draw_curves
 from ordercast.bench.rows import Replay, Row, medians
-from ordercast.bench.saving import save
+from ordercast.bench.saving import prefix_of, save, save_curves
+from ordercast.bench.servers import BenchError
 from ordercast.bench.steady import Outcome, Stretch, Timeline, joined
 from ordercast.bench.trial import Trial
+from ordercast.bench.turns import Turns
+from ordercast.runtime.stages import Marks
+from ordercast.v1.gateway_pb2 import DescribeGroupResponse
 
 ROOT = Path(__file__).parents[2]
 PLAN = Plan(seconds=5.0)
@@ -291,6 +296,132 @@ def test_replicas_that_disagree_or_lack_messages_are_no_good_end() -> None:
     assert during.Verified(10, 0).is_ok
     assert not during.Verified(10, 1).is_ok
     assert not during.Verified(10, 0, ["node-2 has 3 of 4 envelopes"], 1).is_ok
+
+
+# ------------------------------------------------------------------ a domain of virtually synchronous groups
+
+CASTING = replace(PLAN, protocol="isis", ordering="causal")
+HALF = "1 in flight, one group: p50 ms of CBCAST, half of SCALATOM's"
+
+
+def in_turns(cbcast_ms: float, scalatom_ms: float = 4.0) -> list[Row]:
+    return [
+        row("ordercast", 1, 100.0, pattern="one", p50_ms=cbcast_ms),
+        row("scalatom", 1, 100.0, pattern="one", p50_ms=scalatom_ms),
+    ]
+
+
+def test_another_protocol_takes_turns_with_the_first_one() -> None:
+    agenda = Agenda(CASTING, ("same",), (1, 64), ("etcd",), many_groups=64)
+    assert [(trial.system, trial.pattern, trial.beside) for trial in agenda.trials()] == [
+        ("ordercast", "same", ""),
+        ("etcd", "same", ""),
+        ("ordercast", "one", "scalatom"),
+        ("ordercast", "groups-1", ""),
+        ("ordercast", "groups-64", ""),
+    ]
+    assert pattern_named("one", CASTING).sets == ((("g0",),),)
+
+
+@pytest.mark.parametrize(("cbcast_ms", "is_met"), [(2.0, True), (2.1, False)])
+def test_a_cbcast_shall_take_half_as_long_as_scalatom(cbcast_ms: float, is_met: bool) -> None:
+    goal = goals(in_turns(cbcast_ms), plan=CASTING)[HALF]
+    assert (goal.target, goal.reached, goal.met) == (2.0, cbcast_ms, is_met)
+
+
+def test_the_goal_of_a_cbcast_is_for_one_group_of_three_replicas_however_many_the_others_are_for() -> None:
+    assert goals(in_turns(1.0), plan=replace(CASTING, groups=1))[HALF].met is True
+    assert goals(in_turns(1.0), plan=replace(CASTING, replicas=1))[HALF].met is None
+    assert goals(ROWS, plan=CASTING)[HALF].met is None, "not measured"
+    assert HALF not in goals(in_turns(1.0), plan=replace(CASTING, ordering="total"))
+    assert HALF not in goals(in_turns(1.0))
+
+
+def test_the_rows_in_turns_change_no_other_goal() -> None:
+    others = [goal for name, goal in goals([*ROWS, *in_turns(1.0)], plan=CASTING).items() if name != HALF]
+    assert others == list(goals(ROWS).values())
+
+
+def test_turns_add_up_and_their_rests_cost_processor_time_only() -> None:
+    both = Turns()
+    both.add(0.25, Used(0.28, 0.1, 0.01, 40.0))
+    both.add(0.25, Used(0.28, 0.3, 0.02, 39.0))
+    assert both.used.elapsed_s == 0.5
+    assert (round(both.used.server_s, 6), round(both.used.client_s, 6)) == (0.4, 0.03)
+    assert both.used.rss_anon_mb_max == 40.0
+
+
+def test_tables_and_files_say_which_protocol_it_was() -> None:
+    (same,) = table.rows_tables([row("ordercast", 1, 1.0)], CASTING.protocol_text)
+    assert "same, ordercast with isis causal" in printed(same)
+    assert prefix_of(PLAN) == ""
+    assert prefix_of(CASTING) == "isis-causal-"
+
+
+def cast_marks() -> list[Marks]:
+    """n1 has the client's gateway, n2 casts in the first group, and n3 in the second."""
+    n1: Marks = {"submit": (0.125, 0.25), "answered": (2.0, 2.0)}
+    n2: Marks = {"submitted": (0.5, 0.5), "cast": (0.75, 0.75)}
+    return [n1, n2, {"part cast": (1.25, 1.25)}]
+
+
+def test_the_stages_of_a_cast_add_up() -> None:
+    way = cast_stages.way_of(2.5, cast_marks())
+    assert way is not None
+    assert list(way.spent_s().values()) == [0.625, 0.125, 0.25, 0.25, 0.5, 0.75]
+    entries = stages.entries_of(1, [way])
+    assert [entry["stage"] for entry in entries] == [*cast_stages.STAGES, stages.TOTAL]
+    assert not any("implied_share" in entry for entry in entries)
+
+
+def test_a_cast_to_one_group_goes_to_no_others() -> None:
+    way = cast_stages.way_of(2.5, cast_marks()[:2])
+    assert way is not None
+    assert way.spent_s()["to the other groups"] == 0.0
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_cast_that_somebody_has_forgotten_is_left_out(index: int) -> None:
+    assert cast_stages.way_of(2.5, [{}, *cast_marks()[:index], *cast_marks()[index + 1 :]]) is None
+
+
+# --------------------------------------------------------------------------- casts by their destinations
+
+
+def curve(times: float) -> curves.Curve:
+    columns = ("null_ms", "1k_ms", "7k_ms", "null_per_s", "1k_per_s", "7k_per_s", "7k_kb_per_s")
+    return {count: dict.fromkeys(columns, times * count) for count in range(1, 7)}
+
+
+def described(*holders: str) -> DescribeGroupResponse:
+    found = DescribeGroupResponse()
+    found.group.replicas.extend(["n1", "n2", "n3"])
+    for holder in holders:
+        found.replicas.add().log.token_holder = holder
+    return found
+
+
+def test_abcasts_are_sent_by_a_member_that_no_replica_takes_for_the_token_holder() -> None:
+    assert curves.sender_for("g", described("n1", "n1", "n1"), is_total=True) == "n2"
+    assert curves.sender_for("g", described("n1", "n2", "n1"), is_total=True) == "n3"
+    assert curves.sender_for("g", described("n1"), is_total=False) == "n1"
+    with pytest.raises(BenchError, match="does not hold the token"):
+        curves.sender_for("g", described("n1", "n2", "n3"), is_total=True)
+
+
+def test_curves_are_saved_with_their_picture_and_the_same_figures_give_the_same_files(tmp_path: Path) -> None:
+    need_matplotlib()
+    found = curves.Curves(curve(1.0), curve(2.0), 2.0, MACHINE)
+    published = {"cbcast": {0: {}, **curve(3.0)}, "abcast": curve(4.0)}
+    for name in ("first", "second"):
+        save_curves(found, published, tmp_path / name)
+    for name in ("isis-tables.json", "isis-tables.svg"):
+        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
+    document = json.loads((tmp_path / "first" / "isis-tables.json").read_text())
+    assert document["abcast"]["6"]["null_ms"] == 12.0
+    assert document["settings"]["abcast"]["ordering"] == "total"
+    draw_curves(replace(found, abcast=curve(5.0)), published, tmp_path / "other.svg")
+    assert (tmp_path / "other.svg").read_bytes() != (tmp_path / "first" / "isis-tables.svg").read_bytes()
 
 
 # -------------------------------------------------------------------------------------------- for people

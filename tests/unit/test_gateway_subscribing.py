@@ -9,7 +9,7 @@ import pytest
 
 from ordercast.core.ids import envelope_id, order_key, pack_u64
 from ordercast.gateway.intake import Intake
-from ordercast.gateway.subscribing import Subscribing, clock_of
+from ordercast.gateway.subscribing import Subscribing, seen_in
 from ordercast.gateway.tokens import Tokens
 from ordercast.runtime.settings import LimitSettings
 from ordercast.runtime.status import Refused
@@ -79,5 +79,5 @@ def test_deliveries_carry_a_token_for_the_last_of_them():
 @pytest.mark.parametrize("damaged", [b"", b"\xff", LogEntry(order_key=b"short").SerializeToString()])
 def test_nothing_is_signed_for_a_damaged_entry(damaged):
     with pytest.raises(Refused, match="damaged") as refused:
-        clock_of(damaged, "a")
+        seen_in([damaged], Group(name="a"))
     assert refused.value.code == grpc.StatusCode.DATA_LOSS

@@ -267,7 +267,7 @@ def test_a_setting_out_of_its_range_is_named(name, value):
 
 
 def test_an_unknown_protocol_is_a_typed_error():
-    with pytest.raises(UnknownProtocol, match="there are scalatom"):
+    with pytest.raises(UnknownProtocol, match="there are isis, scalatom"):
         check_domain("", {})
 
 

@@ -59,7 +59,7 @@ async def _measure(system: str, servers: Servers, plan: Plan, pattern: Pattern, 
     await drain(producing, system, in_flight)
     if not meter.count:
         raise BenchError(f"{system} acknowledged nothing with {in_flight} in flight: {meter.last_error!r}")
-    row = _row(system, pattern, in_flight, meter, used)
+    row = row_of(system, pattern, in_flight, meter, used)
     if logs_before is None or logs_after is None:
         return row
     return _with_envelopes(row, meter.count, used, logs_before, logs_after)
@@ -80,7 +80,7 @@ def _is_over(plan: Plan, meter: Meter, stopwatch: Stopwatch) -> bool:
     return stopwatch.elapsed_s >= plan.seconds
 
 
-def _row(system: str, pattern: Pattern, in_flight: int, meter: Meter, used: Used) -> Row:
+def row_of(system: str, pattern: Pattern, in_flight: int, meter: Meter, used: Used) -> Row:
     rate = round(meter.count / used.elapsed_s, 1)
     return Row(
         system=system,

@@ -13,14 +13,16 @@ import grpc
 
 import ordercast
 from ordercast.bench.meter import Meter
-from ordercast.bench.plan import Groups, Pattern, Plan
+from ordercast.bench.plan import SCALATOM, Groups, Pattern, Plan
 from ordercast.bench.servers import Servers
 from ordercast.local.cluster import LocalCluster
-from ordercast.local.setup import create_groups
+from ordercast.local.setup import create_domain, create_groups
 from ordercast.v1.gateway_pb2 import DescribeGroupRequest
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 
 CALL_S_MAX = 20.0
+#: For protocols that need a domain of their own; there is one from the beginning, with the first of them.
+DOMAIN = "bench"
 
 
 @contextmanager
@@ -30,9 +32,19 @@ def running_cluster(
     with LocalCluster(directory, nodes=plan.nodes, options=options) as cluster:
         cluster.start()
         cluster.wait_healthy()
-        create_groups(cluster.gateways, pattern.groups, plan.replicas)
+        create_all(cluster, plan, pattern.groups)
         yield cluster
         cluster.stop()
+
+
+def create_all(cluster: LocalCluster, plan: Plan, groups: Groups) -> None:
+    """The groups, in a domain with the plan's protocol."""
+    domain = ""
+    if plan.protocol != SCALATOM:
+        domain = DOMAIN
+        settings = {"ordering": plan.ordering} if plan.ordering else {}
+        create_domain(cluster.gateways, domain, plan.protocol, settings)
+    create_groups(cluster.gateways, groups, plan.replicas, domain)
 
 
 @contextmanager

@@ -9,6 +9,11 @@ SAME = "same"
 RANDOM = "random"
 #: `groups-64`: so many groups, each with a producer that publishes to it alone.
 GROUPS_PREFIX = "groups-"
+#: One producer and one group: where two protocols of ours are compared.
+ONE = "one"
+
+SCALATOM, ISIS = "scalatom", "isis"
+CAUSAL, TOTAL = "causal", "total"
 
 Groups = tuple[str, ...]
 
@@ -29,6 +34,18 @@ class Plan:
     seconds: float = 10.0
     #: Instead of so many seconds.
     messages: int | None = None
+    #: Of the domain that our own groups are in; and what it orders, if the protocol lets a domain choose.
+    protocol: str = SCALATOM
+    ordering: str = ""
+
+    @property
+    def has_several(self) -> bool:
+        """Whether a message can go to several groups: there is no total order over several with ISIS."""
+        return self.ordering != TOTAL
+
+    @property
+    def protocol_text(self) -> str:
+        return f"{self.protocol} {self.ordering}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +62,9 @@ class Pattern:
 def pattern_named(name: str, plan: Plan) -> Pattern:
     if name == SAME:
         groups = group_names(plan.groups)
+        return Pattern(name, groups, ((groups,),))
+    if name == ONE:
+        groups = group_names(1)
         return Pattern(name, groups, ((groups,),))
     if name == RANDOM:
         groups = group_names(plan.groups * GROUPS_TO_CHOOSE_FROM)

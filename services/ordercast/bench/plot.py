@@ -1,11 +1,12 @@
-"""The picture of a comparison: throughput and latency against the number of messages in flight."""
+"""Pictures: throughput and latency against the messages in flight, and against the destinations of a cast."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ordercast.bench.comparison import Result
-from ordercast.bench.plan import SAME
+from ordercast.bench.curves import ABCAST, CBCAST, NODES, PIPELINED, WORKERS, Curve, Curves
+from ordercast.bench.plan import SAME, SCALATOM
 from ordercast.bench.rows import Row
 
 if TYPE_CHECKING:
@@ -14,11 +15,15 @@ if TYPE_CHECKING:
 #: Apart for people who see fewer colours too: they differ in lightness.
 COLOURS = {"ordercast": "#c2410c", "etcd": "#1d4ed8", "nats": "#15803d"}
 LABELS = {"ordercast": "Ordercast", "etcd": "etcd", "nats": "NATS"}
+CAST_COLOURS = {CBCAST: COLOURS["ordercast"], ABCAST: COLOURS["etcd"]}
 INK = "#1f2937"
 #: As a part of the height, which is logarithmic.
 LABELS_APART = 0.05
 #: The same figures give the same file, byte by byte.
 SETTINGS: dict[str, Any] = {"svg.hashsalt": "ordercast", "font.size": 9, "font.family": "DejaVu Sans"}
+
+#: By the kind of cast, what a paper says: as a Curve of ours.
+Published = Mapping[str, Curve]
 
 
 def draw(result: Result, path: Path) -> None:
@@ -37,8 +42,9 @@ def draw(result: Result, path: Path) -> None:
         for system, of_system in drawn.items():
             draw_throughput(throughput, COLOURS[system], of_system)
             draw_latency(latency, COLOURS[system], of_system)
-        label(throughput, {system: of_system[-1].messages_per_second for system, of_system in drawn.items()}, rows)
-        label(latency, {system: of_system[-1].p50_ms for system, of_system in drawn.items()}, rows)
+        end = rows[-1].in_flight
+        label(throughput, {system: of_system[-1].messages_per_second for system, of_system in drawn.items()}, end)
+        label(latency, {system: of_system[-1].p50_ms for system, of_system in drawn.items()}, end)
         figure.supxlabel(caption(result), fontsize=7, color=INK)
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
@@ -56,36 +62,44 @@ def draw_latency(axes: "Axes", colour: str, rows: Sequence[Row]) -> None:
     axes.plot(depths, [row.p99_ms for row in rows], color=colour, linewidth=0.9, linestyle="--")
 
 
-def label(axes: "Axes", ends: Mapping[str, float], rows: Sequence[Row]) -> None:
+def label(axes: "Axes", ends: Mapping[str, float], at: float) -> None:
+    label_ends(axes, [(LABELS[system], end, COLOURS[system]) for system, end in ends.items()], at)
+
+
+def label_ends(axes: "Axes", ends: Sequence[tuple[str, float, str]], at: float) -> None:
     """At the lines' ends, so that nobody has to look things up in a legend; apart, where lines end together."""
     bottom, top = axes.get_ylim()
     apart = (top / bottom) ** LABELS_APART
     lowest = 0.0
-    for system, end in sorted(ends.items(), key=lambda item: item[1]):
+    for text, end, colour in sorted(ends, key=lambda item: item[1]):
         height = max(end, lowest)
         lowest = height * apart
         axes.annotate(
-            LABELS[system],
-            (rows[-1].in_flight, height),
+            text,
+            (at, height),
             xytext=(6, 0),
             textcoords="offset points",
             va="center",
-            color=COLOURS[system],
+            color=colour,
             fontweight="bold",
         )
 
 
 def dress(axes: "Axes", title: str, rows: Sequence[Row]) -> None:
     depths = sorted({row.in_flight for row in rows})
-    axes.set_title(title, loc="left", color=INK)
     axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
     axes.set_xticks(depths, [f"{depth:,}" for depth in depths])
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     # Room for the names.
     axes.margins(x=0.02)
     axes.set_xlim(right=depths[-1] * 4)
     axes.set_xlabel("messages in flight", color=INK)
+    dress_plainly(axes, title)
+
+
+def dress_plainly(axes: "Axes", title: str) -> None:
+    axes.set_title(title, loc="left", color=INK)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     axes.grid(visible=True, which="major", color="#e5e7eb", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -96,10 +110,76 @@ def caption(result: Result) -> str:
     facts, plan = result.machine, result.agenda.plan
     versions: dict[str, Any] = facts["versions"]
     names = [f"{LABELS.get(name, name)} {version}" for name, version in versions.items() if version]
+    groups = "1 group" if plan.groups == 1 else f"{plan.groups} groups (NATS: one stream)"
+    if plan.protocol != SCALATOM:
+        groups += f" of a domain with {plan.protocol_text}"
     measured = f"{plan.seconds:g} s" if plan.messages is None else f"{plan.messages:,} messages"
     return (
-        f"{plan.size} bytes to {plan.groups} groups (NATS: one stream), {plan.replicas} replicas, "
+        f"{plan.size} bytes to {groups}, {plan.replicas} replicas, "
         f"synced at a majority; median of {result.agenda.repetitions} x {measured}, band from lowest to highest\n"
-        f"{', '.join(names)}; {facts['cpus']} x {facts['model']}, Linux {facts['kernel']}, "
-        f"Python {facts['python']}; {facts['date']}"
+        f"{', '.join(names)}; {machine_text(facts)}"
+    )
+
+
+def machine_text(facts: Mapping[str, Any]) -> str:
+    return (
+        f"{facts['cpus']} x {facts['model']}, Linux {facts['kernel']}, Python {facts['python']}; {facts['date']}"
+    )
+
+
+# ------------------------------------------------------------------------- casts by their destinations
+
+
+def draw_curves(curves: Curves, published: Published, path: Path) -> None:
+    """Null messages and, thin, those of 7 KB; the paper's dashed."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    ours: Published = {CBCAST: curves.cbcast, ABCAST: curves.abcast}
+    # Letters as letters, and not as shapes: half of the file would be those.
+    with rc_context({**SETTINGS, "svg.fonttype": "none"}):
+        figure = Figure(figsize=(9.6, 4.8), facecolor="white", layout="constrained")
+        throughput, latency = figure.subplots(1, 2)
+        dress_plainly(throughput, f"messages per second, {PIPELINED:,} in flight")
+        dress_plainly(latency, "ms for one message, p50")
+        for axes, column in ((throughput, "per_s"), (latency, "ms")):
+            last = max(published[CBCAST])
+            axes.set_xticks(range(1, last + 1))
+            axes.set_xlim(0.8, last + 3.6)
+            axes.set_xlabel("members besides the sender", color=INK)
+            ends = draw_casts(axes, column, ours, is_published=False)
+            ends += draw_casts(axes, column, published, is_published=True)
+            label_ends(axes, ends, last)
+        figure.supxlabel(curves_caption(curves), fontsize=7, color=INK)
+        figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
+
+
+def draw_casts(axes: "Axes", column: str, casts: Published, *, is_published: bool) -> list[tuple[str, float, str]]:
+    """Where the lines end, and what they are called."""
+    ends = []
+    for cast, curve in casts.items():
+        for size, name in (("null", ""), ("7k", " 7 KB")):
+            # 0 is the sender alone: that is another matter.
+            destinations = [count for count in curve if count]
+            heights = [curve[count][f"{size}_{column}"] for count in destinations]
+            axes.plot(
+                destinations,
+                heights,
+                color=CAST_COLOURS[cast],
+                marker="" if is_published else "o",
+                markersize=4 if size == "null" else 2.5,
+                linewidth=1.6 if size == "null" else 0.8,
+                linestyle="--" if is_published else "-",
+            )
+            label_ = f"{cast.upper()}{name}{' [BSS91]' if is_published else ''}"
+            ends.append((label_, heights[-1], CAST_COLOURS[cast]))
+    return ends
+
+
+def curves_caption(curves: Curves) -> str:
+    return (
+        "ours: a receipt, synced at a majority; the sender of ABCASTs does not hold the token; "
+        f"{curves.seconds:g} s for each point, {NODES + WORKERS} nodes and the client on one machine\n"
+        "[BSS91] Tables II and III: until all have replied, in memory; SUN 4/60 and Ethernet of 10 Mbit/s\n"
+        f"{machine_text(curves.machine)}"
     )

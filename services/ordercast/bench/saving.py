@@ -4,13 +4,30 @@ import json
 from pathlib import Path
 
 from ordercast.bench.comparison import Result
-from ordercast.bench.plot import draw
+from ordercast.bench.curves import Curves
+from ordercast.bench.plan import SCALATOM, Plan
+from ordercast.bench.plot import Published, draw, draw_curves
 
 FIGURES = "latest.json"
 PICTURE = "comparison.svg"
+#: Of casts by their destinations.
+CURVES_FIGURES = "isis-tables.json"
+CURVES_PICTURE = "isis-tables.svg"
 
 
 def save(result: Result, directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / FIGURES).write_text(json.dumps(result.document(), indent=2) + "\n")
-    draw(result, directory / PICTURE)
+    prefix = prefix_of(result.agenda.plan)
+    (directory / f"{prefix}{FIGURES}").write_text(json.dumps(result.document(), indent=2) + "\n")
+    draw(result, directory / f"{prefix}{PICTURE}")
+
+
+def save_curves(curves: Curves, published: Published, directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / CURVES_FIGURES).write_text(json.dumps(curves.document(), indent=2) + "\n")
+    draw_curves(curves, published, directory / CURVES_PICTURE)
+
+
+def prefix_of(plan: Plan) -> str:
+    """Files of other protocols stand beside those of the first."""
+    return "" if plan.protocol == SCALATOM else f"{plan.protocol_text.replace(' ', '-')}-"

@@ -11,16 +11,16 @@ the stage that it holds up, and what waits in a process for its turn to the next
 import asyncio
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from ordercast.bench import own
+from ordercast.bench import cast_stages, own
 from ordercast.bench.client import WARM_UP_S, drain, in_process_of_its_own
 from ordercast.bench.meter import Meter, percentile_ms
-from ordercast.bench.plan import SAME, Pattern, Plan, pattern_named
+from ordercast.bench.plan import ISIS, SAME, Pattern, Plan, pattern_named
 from ordercast.bench.servers import BenchError, Servers
 from ordercast.bench.systems import OWN
 from ordercast.bench.trial import Say, empty_directory
@@ -31,7 +31,7 @@ DEPTHS = (1, 64, 1024)
 #: Processes remember a few thousand envelopes.
 SECONDS_MAX = 5.0
 
-CLIENT = "client to gateway and back"
+CLIENT = cast_stages.CLIENT
 NUMBER = "number"
 TOTAL = "total"
 #: Between the moments of `Way.moments`, in their order.
@@ -49,11 +49,21 @@ STAGES = (CLIENT, *WITHIN)
 Entry = dict[str, Any]
 
 
+class Followed(Protocol):
+    """The way of one envelope, from the client and back."""
+
+    @property
+    def total_s(self) -> float: ...
+
+    def spent_s(self) -> dict[str, float]:
+        """By the stage, in order."""
+
+
 def measure(plan: Plan, say: Say) -> list[Entry]:
     return [entry for depth in DEPTHS for entry in entries_of(depth, follow(plan, depth, say))]
 
 
-def follow(plan: Plan, in_flight: int, say: Say) -> "list[Way]":
+def follow(plan: Plan, in_flight: int, say: Say) -> list[Followed]:
     """The ways of envelopes through a cluster of their own."""
     pattern = pattern_named(SAME, plan)
     say(f"{OWN} stages, {in_flight:,} in flight")
@@ -62,8 +72,10 @@ def follow(plan: Plan, in_flight: int, say: Say) -> "list[Way]":
             totals = in_process_of_its_own(publish, own.servers_of(cluster), plan, pattern, in_flight)
         # Each process logs what it saw when it stops.
         seen = [marks_in(member.log) for member in cluster.members.values()]
-    ways = [way_of(total_s, [marks[id_] for marks in seen if id_ in marks]) for id_, total_s in totals.items()]
-    return [way for way in ways if way is not None]
+    way: Callable[[float, Sequence[Marks]], Followed | None]
+    way = cast_stages.way_of if plan.protocol == ISIS else way_of
+    ways = [way(total_s, [marks[id_] for marks in seen if id_ in marks]) for id_, total_s in totals.items()]
+    return [found for found in ways if found is not None]
 
 
 # ------------------------------------------------------------------------------------- the client's process
@@ -83,6 +95,9 @@ class EnvelopeMeter(Meter):
             if id_ not in self.envelopes:
                 self.envelopes[id_] = (begun, time.perf_counter() - begun)
 
+    async def all_envelopes(self) -> dict[bytes, tuple[float, float]]:
+        return self.envelopes
+
 
 def publish(servers: Servers, plan: Plan, pattern: Pattern, in_flight: int) -> dict[str, float]:
     """Seconds that each envelope took, without those of the warm-up."""
@@ -90,14 +105,20 @@ def publish(servers: Servers, plan: Plan, pattern: Pattern, in_flight: int) -> d
 
 
 async def _publish(servers: Servers, plan: Plan, pattern: Pattern, in_flight: int) -> dict[str, float]:
-    meter, stop = EnvelopeMeter(), asyncio.Event()
+    stop = asyncio.Event()
+    meter = (
+        cast_stages.OffsetMeter(pattern.groups[0], servers.addresses[0])
+        if plan.protocol == ISIS
+        else EnvelopeMeter()
+    )
     producing = asyncio.create_task(own.produce(servers, plan, pattern, in_flight, meter, stop))
     await asyncio.sleep(WARM_UP_S)
     measured_from = time.perf_counter()
     await asyncio.wait([producing], timeout=min(plan.seconds, SECONDS_MAX))
     stop.set()
     await drain(producing, OWN, in_flight)
-    return {id_.hex(): total_s for id_, (begun, total_s) in meter.envelopes.items() if begun >= measured_from}
+    envelopes = await meter.all_envelopes()
+    return {id_.hex(): total_s for id_, (begun, total_s) in envelopes.items() if begun >= measured_from}
 
 
 # --------------------------------------------------------------------------------------------- the reckoning
@@ -164,13 +185,13 @@ def first_deliveries(seen: Sequence[Marks]) -> Mapping[str, float]:
     return first
 
 
-def entries_of(in_flight: int, ways: Sequence[Way]) -> list[Entry]:
+def entries_of(in_flight: int, ways: Sequence[Followed]) -> list[Entry]:
     """Stages in order, and the total."""
     if not ways:
         raise BenchError(f"no envelope could be followed with {in_flight} in flight")
     by_total = sorted(ways, key=lambda way: way.total_s)
     spent = [{**way.spent_s(), TOTAL: way.total_s} for way in by_total]
-    columns = {stage: [one[stage] for one in spent] for stage in (*STAGES, TOTAL)}
+    columns = {stage: [one[stage] for one in spent] for stage in spent[0]}
     middle = middle_fifth(len(ways))
     middle_s = sum(columns[TOTAL][middle])
     entries: list[Entry] = [
@@ -184,8 +205,9 @@ def entries_of(in_flight: int, ways: Sequence[Way]) -> list[Entry]:
         }
         for stage, values in columns.items()
     ]
-    implied = sum(way.is_implied for way in ways)
-    entries[STAGES.index(NUMBER)]["implied_share"] = round(implied / len(ways), 3)
+    implied = [way.is_implied for way in ways if isinstance(way, Way)]
+    if implied:
+        entries[STAGES.index(NUMBER)]["implied_share"] = round(sum(implied) / len(implied), 3)
     return entries
 
 

@@ -10,22 +10,24 @@ from rich.table import Table
 from ordercast.bench.goals import Goal
 from ordercast.bench.plan import GROUPS_PREFIX
 from ordercast.bench.rows import Replay, Row
+from ordercast.bench.systems import OWN
 
 MARKS = {True: "[green]✓[/green]", False: "[red]✗[/red]", None: "-"}
 
 
-def rows_tables(rows: Sequence[Row]) -> list[Table]:
-    """For each pattern, systems side by side with as many messages in flight.
+def rows_tables(rows: Sequence[Row], protocol: str = "") -> list[Table]:
+    """For each pattern, systems side by side with as many messages in flight; `ordercast` with that protocol.
 
     One group against many is in the other table: there it is the envelopes that tell why.
     """
     patterns = dict.fromkeys(row.pattern for row in rows if not row.pattern.startswith(GROUPS_PREFIX))
-    return [_rows_table(pattern, [row for row in rows if row.pattern == pattern]) for pattern in patterns]
+    named = f", {OWN} with {protocol}" if protocol else ""
+    return [_rows_table(pattern + named, [row for row in rows if row.pattern == pattern]) for pattern in patterns]
 
 
-def _rows_table(pattern: str, rows: Sequence[Row]) -> Table:
+def _rows_table(title: str, rows: Sequence[Row]) -> Table:
     found = _table(
-        f"{pattern}: synced at a majority before the answer",
+        f"{title}: synced at a majority before the answer",
         ("in flight", "system"),
         ("messages per s", "spread", "p50 ms", "p99 ms", "server CPU s/10k", "client", "RssAnon MB"),
     )

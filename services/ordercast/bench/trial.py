@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ordercast.bench import own
+from ordercast.bench import own, turns
 from ordercast.bench.client import in_process_of_its_own, measure
 from ordercast.bench.plan import Pattern, Plan, pattern_named
 from ordercast.bench.rows import Replay, Row
@@ -25,6 +25,8 @@ class Trial:
     depths: tuple[int, ...]
     #: Whether a subscriber reads everything in the end; only our own system has one.
     is_replayed: bool = False
+    #: Another protocol of ours, with which it takes turns in one cluster.
+    beside: str = ""
 
 
 @dataclass(slots=True)
@@ -36,6 +38,10 @@ class Outcome:
 def run(trial: Trial, plan: Plan, say: Say) -> Outcome:
     outcome = Outcome()
     pattern = pattern_named(trial.pattern, plan)
+    if trial.beside:
+        say(f"{trial.system} {trial.pattern}, in turns with {trial.beside}")
+        with empty_directory(trial.system) as directory:
+            return Outcome(turns.run(directory, plan, pattern, trial.beside))
     with (
         empty_directory(trial.system) as directory,
         SYSTEMS[trial.system].running(directory, plan, pattern) as servers,

@@ -13,10 +13,13 @@ from ordercast.cli.output import Json, err, out, print_json
 
 if TYPE_CHECKING:
     from ordercast.bench import during as changes
+    from ordercast.bench.agenda import Agenda
     from ordercast.bench.comparison import Result
     from ordercast.bench.trial import Say
 
 PATTERNS = ("same", "random")
+PROTOCOLS = ("scalatom", "isis")
+ORDERINGS = ("causal", "total")
 PEERS = ("etcd", "nats")
 HOW_TO_INSTALL = "pip install 'ordercast[bench]', or `make bench` in a checkout"
 
@@ -40,13 +43,19 @@ REPLACE = "replace"
 DURING_OPTIONS = ("during", "messages", "size", "seconds", "json")
 DURING_MESSAGES, DURING_SIZE = 1_000_000, 100
 SIZE = 256
+GROUPS = 2
 
 
 def default_text(name: str) -> str:
     return f"{getattr(ALONE, name)}; with --against {getattr(BESIDE_PEERS, name)}"
 
 
-Groups = Annotated[int, typer.Option(min=1, help="Groups that each message goes to.")]
+Groups = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Groups that each message goes to.", show_default=f"{GROUPS}; with --ordering total 1"
+    ),
+]
 Replicas = Annotated[int, typer.Option(min=1, help="Replicas of each group.")]
 Nodes = Annotated[int, typer.Option(min=1, help="Nodes of the cluster.")]
 InFlight = Annotated[
@@ -75,6 +84,14 @@ Messages = Annotated[
 Patterns = Annotated[
     str | None,
     typer.Option(help="`same`, `random`, or both.", show_default=default_text("patterns")),
+]
+Protocol = Annotated[
+    str,
+    typer.Option(help="Of the groups' domain: `scalatom` or `isis`, which also takes turns with the former."),
+]
+OrderingOption = Annotated[
+    str | None,
+    typer.Option("--ordering", help="With --protocol isis: `causal` or `total`.", show_default="causal with isis"),
 ]
 Against = Annotated[str, typer.Option(help="Also measure these: `etcd`, `nats`, or both.", show_default=False)]
 Repetitions = Annotated[
@@ -107,7 +124,7 @@ Save = Annotated[
 
 def bench(
     context: typer.Context,
-    groups: Groups = 2,
+    groups: Groups = None,
     replicas: Replicas = 3,
     nodes: Nodes = 3,
     in_flight: InFlight = None,
@@ -115,6 +132,8 @@ def bench(
     seconds: Seconds = None,
     messages: Messages = None,
     patterns: Patterns = None,
+    protocol: Protocol = "scalatom",
+    ordering: OrderingOption = None,
     against: Against = "",
     repetitions: Repetitions = None,
     many_groups: ManyGroups = None,
@@ -132,14 +151,12 @@ def bench(
 
     `ordercast bench --against etcd,nats --save figures`
 
+    `ordercast bench --protocol isis --ordering total --seconds 2`
+
     `ordercast bench --during replace --seconds 10`: exit code 1 if the replicas do not agree afterwards.
     """
     from ordercast.bench.agenda import Agenda
-    from ordercast.bench.comparison import run
     from ordercast.bench.plan import Plan
-    from ordercast.bench.saving import save as save_result
-    from ordercast.bench.servers import BenchError
-    from ordercast.local.cluster import ClusterError
 
     if during is not None:
         check_during(context, during)
@@ -147,8 +164,18 @@ def bench(
         return
     peers = checked_peers(against)
     defaults = BESIDE_PEERS if peers else ALONE
+    ordering = checked_ordering(protocol, ordering)
     agenda = Agenda(
-        Plan(nodes, groups, replicas, SIZE if size is None else size, seconds or defaults.seconds, messages),
+        Plan(
+            nodes,
+            checked_groups(groups, ordering),
+            replicas,
+            SIZE if size is None else size,
+            seconds or defaults.seconds,
+            messages,
+            protocol,
+            ordering,
+        ),
         checked_patterns(patterns or defaults.patterns, peers),
         checked_depths(in_flight or defaults.in_flight),
         peers,
@@ -161,7 +188,18 @@ def bench(
     )
     if replicas > nodes:
         raise typer.BadParameter(f"{nodes} nodes cannot hold {replicas} replicas")
-    check_installed(peers, is_plotted=save is not None)
+    measure(agenda, save, json)
+
+
+def measure(agenda: "Agenda", save: Path | None, json: bool) -> None:
+    from ordercast.bench.comparison import run
+    from ordercast.bench.saving import save as save_result
+    from ordercast.bench.servers import BenchError
+    from ordercast.local.cluster import ClusterError
+
+    check_installed(agenda.peers, is_plotted=save is not None)
+    if not agenda.plan.has_several:
+        err.print("A domain with total order has no messages to several groups: all rows are to one.")
     try:
         result = run(agenda, timed_say())
     except (BenchError, ClusterError) as error:
@@ -232,6 +270,26 @@ def checked_patterns(text: str, peers: Sequence[str]) -> tuple[str, ...]:
     return patterns
 
 
+def checked_ordering(protocol: str, ordering: str | None) -> str:
+    if protocol not in PROTOCOLS:
+        raise typer.BadParameter(f"--protocol takes {' or '.join(PROTOCOLS)}")
+    if protocol != "isis":
+        if ordering is not None:
+            raise typer.BadParameter("--ordering is for --protocol isis")
+        return ""
+    if ordering is not None and ordering not in ORDERINGS:
+        raise typer.BadParameter(f"--ordering takes {' or '.join(ORDERINGS)}")
+    return ordering or "causal"
+
+
+def checked_groups(groups: int | None, ordering: str) -> int:
+    if ordering == "total" and (groups or 1) > 1:
+        raise typer.BadParameter("with --ordering total a message goes to one group: leave --groups out")
+    if groups is None:
+        return 1 if ordering == "total" else GROUPS
+    return groups
+
+
 def checked_depths(text: str) -> tuple[int, ...]:
     depths = text.split(",")
     if not all(depth.isdecimal() and int(depth) for depth in depths):
@@ -253,7 +311,9 @@ def check_installed(peers: Sequence[str], *, is_plotted: bool) -> None:
 def show(result: "Result") -> None:
     from ordercast.bench import table
 
-    for rows in table.rows_tables(result.rows):
+    plan = result.agenda.plan
+    protocol = "" if plan.protocol == "scalatom" else plan.protocol_text
+    for rows in table.rows_tables(result.rows, protocol):
         out.print(rows)
     out.print(table.envelopes_table(result.rows))
     for replay in result.replays:
@@ -266,8 +326,10 @@ def show(result: "Result") -> None:
         out.print(table.stages_table(result.stages))
     if result.overload:
         out.print(table.overload_table(result.overload))
-    if result.agenda.peers:
-        out.print(table.goals_table(result.goals))
+    # Without peers, most goals are about what was not measured.
+    goals = [goal for goal in result.goals if result.agenda.peers or goal.met is not None]
+    if result.agenda.peers or (protocol and goals):
+        out.print(table.goals_table(goals))
 
 
 def show_changes(result: "changes.Result") -> None:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ordercast.cli.exit_codes import ExitCode, fail
-from ordercast.core.members import learners_of
+from ordercast.cli.views import is_in_place, stage_of_views, view_document
+from ordercast.core.members import has_views, learners_of
 
 if TYPE_CHECKING:
     from ordercast.cli.waiting import Waiting
@@ -31,7 +32,7 @@ def wait_for_change(client: "SyncConnection", begun: "Group", waiting: "Waiting"
         # A gateway that has not heard of the change would seem to say that it is over.
         if group.revision >= begun.revision:
             try:
-                if is_done(group, wanted):
+                if is_placed(client, group, wanted) if has_views(group) else is_done(group, wanted):
                     return group
             except Superseded:
                 fail(ExitCode.NO, f"the change of {group.name} was cancelled: {replicas_text(group)}")
@@ -45,6 +46,8 @@ def wanted_by(begun: "Group") -> "Configuration":
 
     if begun.HasField("next"):
         return begun.next
+    if has_views(begun):
+        return Configuration(number=begun.configuration, replicas=begun.placement)
     return Configuration(number=begun.configuration, replicas=begun.replicas, acceptors=begun.acceptors)
 
 
@@ -60,6 +63,12 @@ def is_done(group: "Group", wanted: "Configuration") -> bool:
     return False
 
 
+def is_placed(client: "SyncConnection", group: "Group", wanted: "Configuration") -> bool:
+    """Views come and go meanwhile, and say nothing about the change: only who is in the latest one does."""
+    check_members(group.next.replicas if group.HasField("next") else group.placement, wanted)
+    return is_in_place(group, list(wanted.replicas), list(client.cluster().nodes))
+
+
 def check_members(replicas: Sequence[str], wanted: "Configuration") -> None:
     if list(replicas) != list(wanted.replicas):
         raise Superseded
@@ -69,11 +78,14 @@ def check_members(replicas: Sequence[str], wanted: "Configuration") -> None:
 
 
 def replicas_text(group: "Group") -> str:
-    return f"configuration {group.configuration}, replicas on {', '.join(group.replicas)}"
+    kind = "view" if has_views(group) else "configuration"
+    return f"{kind} {group.configuration}, replicas on {', '.join(group.replicas)}"
 
 
 def stage_of(group: "Group") -> str:
     """What is under way, in a few words; empty if nothing is."""
+    if has_views(group):
+        return stage_of_views(group)
     if group.HasField("next"):
         learners = learners_of(group)
         if not learners:
@@ -117,7 +129,7 @@ def change_document(group: "Group") -> dict[str, Any]:
         "starting": list(group.starting),
         "lost": list(group.lost),
         "learners": learners_of(group),
-    }
+    } | view_document(group)
 
 
 def configuration_document(configuration: "Configuration") -> dict[str, Any]:
@@ -138,4 +150,6 @@ def replica_document(replica: "ReplicaStatus") -> dict[str, Any]:
         "next_offset": log.next_offset if log else None,
         "bytes": log.bytes if log else None,
         "position": log.position if log else None,
+        "view": log.view or None if log else None,
+        "token_holder": log.token_holder or None if log else None,
     }

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from ordercast.local.chaos import Action, ChaosReport
 
 MUTANTS = ("answers-before-fsync", "forgetful-gateway")
+PROTOCOLS = ("isis", "scalatom")
+ORDERINGS = ("causal", "total")
 
 
 def chaos(
@@ -33,6 +35,15 @@ def chaos(
             "--reconfigure", help="Also replace, add and remove replicas, drain nodes, and lose disks of workers."
         ),
     ] = False,
+    protocol: Annotated[
+        str, typer.Option(help=f"What orders the messages: {' or '.join(PROTOCOLS)}.")
+    ] = "scalatom",
+    ordering: Annotated[
+        str | None,
+        typer.Option(
+            help=f"With isis, the order within a group: {' or '.join(ORDERINGS)}.", show_default="causal"
+        ),
+    ] = None,
     mutant: Annotated[
         str | None, typer.Option(help=f"Break something that must be noticed: {', '.join(MUTANTS)}.")
     ] = None,
@@ -43,13 +54,19 @@ def chaos(
     Exit code 1 if an acknowledged message was lost, or one was delivered twice or out of order, or if a change of
     replicas does not come to its end when the faults are over.
 
-    `ordercast chaos --seconds 120 --json` · `ordercast chaos --reconfigure --seconds 120 --json`
+    With isis the groups are virtually synchronous: messages to several groups have no order among each other, but
+    are in all of their groups or in none, and come behind what their producers had seen. With --ordering total
+    every message goes to one group.
+
+    `ordercast chaos --seconds 120 --json` · `ordercast chaos --reconfigure --seconds 120 --json` ·
+    `ordercast chaos --protocol isis --ordering total`
     """
     from ordercast.local.chaos import Chaos
     from ordercast.local.reconfiguring import WORKERS, ReconfiguringChaos
 
     if mutant is not None and mutant not in MUTANTS:
         raise typer.BadParameter(f"there are {', '.join(MUTANTS)}")
+    _check_protocol(protocol, ordering, mutant)
     if workers is None:
         workers = WORKERS if reconfigure else 0
     if reconfigure:
@@ -63,6 +80,8 @@ def chaos(
             workers=workers,
             separate=separate,
             mutant=mutant,
+            protocol=protocol,
+            ordering=ordering or ORDERINGS[0],
             on_action=_tell,
         )
         report = run.run()
@@ -72,6 +91,17 @@ def chaos(
         _print(report)
     if not report.is_clean:
         raise typer.Exit(1)
+
+
+def _check_protocol(protocol: str, ordering: str | None, mutant: str | None) -> None:
+    if protocol not in PROTOCOLS:
+        raise typer.BadParameter(f"there are {', '.join(PROTOCOLS)}")
+    if ordering is not None and protocol != "isis":
+        raise typer.BadParameter("--ordering is a choice of isis")
+    if ordering is not None and ordering not in ORDERINGS:
+        raise typer.BadParameter(f"there are {', '.join(ORDERINGS)}")
+    if mutant == "forgetful-gateway" and protocol != "scalatom":
+        raise typer.BadParameter("what a forgetful gateway does is known for scalatom alone")
 
 
 def _check_reconfigurable(nodes: int, workers: int, mutant: str | None) -> None:

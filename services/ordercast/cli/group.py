@@ -17,7 +17,9 @@ from ordercast.cli.changes import (
 from ordercast.cli.connection import Connection, connected
 from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, err, print_json, print_table, say
+from ordercast.cli.views import follow, token_holder, view_lines
 from ordercast.cli.waiting import NoWait, Patience, Waiting
+from ordercast.core.members import has_views
 
 if TYPE_CHECKING:
     from ordercast.client.admin import Change
@@ -104,13 +106,18 @@ def describe(connection: Connection, name: Name, json: Json = False) -> None:
     logs = [replica_document(replica) for replica in answer.replicas]
     copies = [replica_document(learner) for learner in answer.learners]
     if json:
-        print_json(group_document(group) | {"logs": logs, "copies": copies})
+        holder = {"token_holder": token_holder(answer) or None}
+        print_json(group_document(group) | holder | {"logs": logs, "copies": copies})
         return
     say(f"group          {group.name} ({group.id})")
     say(f"domain         {group.domain}")
     say(f"state          {state_of(group)}")
-    say(f"configuration  {group.configuration}")
-    say(f"acceptors      {', '.join(group.acceptors)}")
+    if has_views(group):
+        for heading, value in view_lines(answer):
+            say(f"{heading:<14} {value}")
+    else:
+        say(f"configuration  {group.configuration}")
+        say(f"acceptors      {', '.join(group.acceptors)}")
     say(f"retention      {retention_text(group)}")
     say(f"under way      {under_way(answer) or '-'}")
     if group.lost:
@@ -122,6 +129,25 @@ def describe(connection: Connection, name: Name, json: Json = False) -> None:
         for log in found
     ]
     print_table(("replica", *numbers, "error"), rows, numbers)
+
+
+@app.command("watch")
+@connected
+def watch(
+    connection: Connection,
+    name: Name,
+    count: Annotated[int, typer.Option(min=0, help="End after so many lines; 0: go on until stopped.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
+) -> None:
+    """Follow the views of a virtually synchronous group: a line for each, and for how far it is.
+
+    A view is defined, then complete, then installed by all its members. One that is soon followed by another may
+    be left out.
+
+    Examples: `ordercast group watch a` · `ordercast group watch a --json --count 3`
+    """
+    with connection.client() as client:
+        follow(client, name, count, json=json)
 
 
 @app.command("delete")

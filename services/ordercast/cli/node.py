@@ -193,12 +193,13 @@ def held_by(name: str, cluster: "DescribeClusterResponse") -> list[str]:
 
 
 def members(group: "Group") -> set[str]:
-    """Of the configuration that is, the one that was until it is left, and the one that comes."""
-    return {
+    """Of the configuration that is, the one that was until it is left, the one that comes, and as it should be."""
+    configured = {
         name
         for configuration in (group, group.previous, group.next)
         for name in (*configuration.replicas, *configuration.acceptors)
     }
+    return {*configured, *group.placement, *group.leaving}
 
 
 def is_changing(group: "Group") -> bool:

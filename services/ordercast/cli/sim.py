@@ -6,14 +6,15 @@ from typing import Annotated, Any
 import typer
 
 from ordercast.cli.output import Json, err, out, print_json, progress_bar
-from ordercast.sim.campaign import Campaign, run_many
+from ordercast.sim.campaign import Campaign, run_many, run_one
 from ordercast.sim.explain import around
 from ordercast.sim.mutants.catching import Catch, catch_all
-from ordercast.sim.run import Result, run_seed
+from ordercast.sim.run import Result
 
 
 class Protocol(StrEnum):
     SCALATOM = "scalatom"
+    ISIS = "isis"
 
 
 def sim(
@@ -37,7 +38,7 @@ def sim(
     Exit code 1 if a property was violated, or with --mutants if a mutant was not caught.
 
     Examples: `ordercast sim scalatom --seeds 2000 --jobs 2` · `ordercast sim scalatom --seed 7 --trace` ·
-    `ordercast sim scalatom --reconfigure --seeds 2000` · `ordercast sim scalatom --mutants`
+    `ordercast sim scalatom --reconfigure --seeds 2000` · `ordercast sim isis --mutants`
     """
     if trace and (seed is None or json):
         raise typer.BadParameter("--trace prints the conversation of one run: give --seed, and not --json")
@@ -45,11 +46,13 @@ def sim(
         raise typer.BadParameter("mutants choose their own seeds: leave --seed and --trace out")
     if (mutants or mutant is not None) and reconfigure:
         raise typer.BadParameter("mutants choose their own runs: leave --reconfigure out")
+    if reconfigure and protocol != Protocol.SCALATOM:
+        raise typer.BadParameter(f"members come and go in every run of {protocol}: leave --reconfigure out")
     if mutants or mutant is not None:
-        _mutants(mutant, jobs, json)
+        _mutants(protocol, mutant, jobs, json)
         return
     if trace and seed is not None:
-        _trace(seed, reconfigure)
+        _trace(protocol, seed, reconfigure)
         return
     chosen = range(seed, seed + 1) if seed is not None else range(first_seed, first_seed + seeds)
     campaign = _campaign(protocol.value, chosen, jobs, reconfigure)
@@ -65,8 +68,10 @@ def sim(
     if reconfigure:
         summary["changes"] = campaign.strikes.get("configuration_started", 0)
         summary["disks_lost"] = campaign.strikes.get("disk_lost", 0)
+    if protocol == Protocol.ISIS:
+        summary["views"] = campaign.strikes.get("view_completed", 0)
     for result in campaign.violations:
-        explain(result, reconfigure)
+        explain(result, protocol, reconfigure)
     if json:
         print_json(summary)
     else:
@@ -81,26 +86,26 @@ def _campaign(name: str, seeds: range, jobs: int, reconfigure: bool) -> Campaign
         def show(campaign: Campaign) -> None:
             bar.update(task, completed=campaign.runs, note=f"{len(campaign.violations)} violations")
 
-        return run_many(seeds, jobs, show, reconfigure=reconfigure)
+        return run_many(seeds, jobs, show, protocol=name, reconfigure=reconfigure)
 
 
-def explain(result: Result, reconfigure: bool = False) -> None:
+def explain(result: Result, protocol: str = "scalatom", reconfigure: bool = False) -> None:
     """The seed, the property, the explanation, and the command that replays it."""
     violation = result.violation
     assert violation is not None
     err.print(f"[bold red]seed {result.seed}[/]: {violation.property} violated", highlight=False)
     err.print(f"  {violation.explanation}", markup=False, highlight=False)
     option = " --reconfigure" if reconfigure else ""
-    replay = f"ordercast sim scalatom{option} --seed {result.seed} --trace"
+    replay = f"ordercast sim {protocol}{option} --seed {result.seed} --trace"
     err.print(f"  replay: {replay}", markup=False, highlight=False)
 
 
-def _trace(seed: int, reconfigure: bool) -> None:
-    result = run_seed(seed, reconfigure=reconfigure, tracing=True)
+def _trace(protocol: str, seed: int, reconfigure: bool) -> None:
+    result = run_one(seed, protocol=protocol, reconfigure=reconfigure, tracing=True)
     for line in around(result):
         out.print(line, markup=False, highlight=False, soft_wrap=True)
     if result.violation is not None:
-        explain(result, reconfigure)
+        explain(result, protocol, reconfigure)
         raise typer.Exit(1)
     out.print(f"seed {seed}: no violation, {result.delivered} deliveries, digest {result.digest}")
 
@@ -112,14 +117,14 @@ def _table(summary: dict[str, Any], campaign: Campaign) -> None:
     out.print(f"{'faults':>20}  {strikes}", highlight=False, soft_wrap=True)
 
 
-def _mutants(only: str | None, jobs: int, json: bool) -> None:
+def _mutants(protocol: str, only: str | None, jobs: int, json: bool) -> None:
     with progress_bar() as bar:
         task = bar.add_task("mutants", total=None, note="")
 
         def show(done: int, total: int, last: Catch) -> None:
             bar.update(task, completed=done, total=total, note=last.mutant)
 
-        catches = catch_all(only, jobs, show)
+        catches = catch_all(only, jobs, show, protocol)
     if not catches:
         raise typer.BadParameter(f"no mutant is called {only!r}")
     rows = [{"mutant": c.mutant, "caught": c.caught, "seed": c.seed, "property": c.property} for c in catches]

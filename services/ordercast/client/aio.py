@@ -16,6 +16,7 @@ import grpc.aio
 
 from ordercast.client import transport
 from ordercast.client.admin import AsyncAdmin
+from ordercast.client.aio_causal import CausalSubscription
 from ordercast.client.aio_subscription import Subscription
 from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
 from ordercast.client.session import IN_FLIGHT_MAX, Session, backoff_s
@@ -26,6 +27,7 @@ from ordercast.client.types import (
     checked_groups,
     checked_message,
     checked_start,
+    checked_starts,
     checked_timeout,
     checked_token,
 )
@@ -355,6 +357,27 @@ class Connection(AsyncAdmin):
             stop_at_end=stop_at_end,
             replica=replica,
             timeout=self._timeout,
+        )
+
+    def subscribe_causal(
+        self,
+        groups: Iterable[str],
+        start: str | Mapping[str, str | int] = "earliest",
+        *,
+        timeout: float | None = None,
+    ) -> CausalSubscription:
+        """Read several groups of a domain with the protocol `isis` as one stream, in causal order.
+
+        Whatever a publisher had read or published before, in any of these groups, comes before what it published
+        then. `start` is `"earliest"` or `"latest"`, or for each group one of these or an offset. `timeout` is for
+        the beginning. `FailedPrecondition` in a domain whose messages do not say what they come after.
+        """
+        names = checked_groups(groups)
+        return CausalSubscription(
+            self,
+            names,
+            starts=checked_starts(start, names),
+            timeout=self._timeout if timeout is None else checked_timeout(timeout),
         )
 
     def _see(self, token: bytes) -> None:

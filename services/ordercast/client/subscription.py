@@ -17,6 +17,7 @@ from ordercast.client.types import Delivery, id_prefix
 from ordercast.core.ids import group_name
 from ordercast.v1.common_pb2 import Batch
 from ordercast.v1.gateway_pb2 import Ack, SubscribeRequest, SubscribeResponse, SubscribeStart, SubscribeStarted
+from ordercast.v1.isis_pb2 import CastStamp
 from ordercast.v1.sequencer_pb2 import LogEntry, StartAt
 
 #: Read ahead, in entries of the log and their bytes. One response may go beyond.
@@ -30,8 +31,20 @@ def unpack(
     serialised: bytes, group: str, wanted: int, kind: type[D], source: object = None
 ) -> tuple[list[D], int]:
     """The deliveries in an entry of the log from the wanted offset on, and the offset behind the entry."""
+    return unpack_entry(parse(serialised, group), group, wanted, kind, source)
+
+
+def parse(serialised: bytes, group: str) -> LogEntry:
     try:
-        entry = LogEntry.FromString(serialised)
+        return LogEntry.FromString(serialised)
+    except DecodeError as error:
+        raise Internal(f"a damaged entry in the log of {group!r}: {error}") from error
+
+
+def unpack_entry(
+    entry: LogEntry, group: str, wanted: int, kind: type[D], source: object = None
+) -> tuple[list[D], int]:
+    try:
         messages = Batch.FromString(entry.envelope.body).messages
     except DecodeError as error:
         raise Internal(f"a damaged entry in the log of {group!r}: {error}") from error
@@ -110,6 +123,9 @@ class Reader(Generic[D]):
         self._ahead_bytes = 0
         #: What the consumer has seen by what `take` gave it last: to be merged.
         self.session = b""
+        #: Where what `take` gave last comes from, in domains of virtually synchronous groups; and its bytes.
+        self.stamp = CastStamp()
+        self.size = 0
         #: Cursor positions: wanted, under way on this stream, and confirmed.
         self._wanted = self._under_way = self._confirmed = 0
         #: How far this stream was used.
@@ -179,14 +195,15 @@ class Reader(Generic[D]):
             assert self.next_offset is not None
             serialised, session = self._ahead.popleft()
             self._ahead_bytes -= len(serialised)
-            deliveries, self._reached = unpack(serialised, self.group, self.next_offset, self.kind, self.source)
+            entry = parse(serialised, self.group)
+            deliveries, self._reached = unpack_entry(entry, self.group, self.next_offset, self.kind, self.source)
             if deliveries:
                 if deliveries[0].offset != self.next_offset:
                     raise Internal(
                         f"offset {deliveries[0].offset} instead of {self.next_offset} in {self.group!r}"
                     )
                 self.next_offset = deliveries[-1].offset + 1
-                self.session = session
+                self.session, self.stamp, self.size = session, entry.stamp, len(serialised)
                 return deliveries
         return []
 

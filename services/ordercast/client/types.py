@@ -232,3 +232,20 @@ def checked_start(start: str | int | None) -> StartAt | None:
         case int() if not isinstance(start, bool) and 0 <= start < 1 << 64:
             return StartAt(offset=start)
     raise InvalidArgument(f"start is 'earliest', 'latest' or an offset, not {start!r}")
+
+
+def checked_starts(start: str | Mapping[str, str | int], groups: Groups) -> dict[str, StartAt]:
+    """Of several groups: `"earliest"` or `"latest"` for all of them, or a start for each."""
+    if isinstance(start, str):
+        start = dict.fromkeys(groups, start)
+    if not isinstance(start, Mapping):
+        raise InvalidArgument("an offset is one group's: give a start for each group, by name")
+    if sorted(start) != list(groups):
+        raise InvalidArgument("there must be a start for each group, and for no other")
+    found: dict[str, StartAt] = {}
+    for group in groups:
+        checked = checked_start(start[group])
+        if checked is None:
+            raise InvalidArgument(f"there is no cursor that tells where to start in {group!r}")
+        found[group] = checked
+    return found

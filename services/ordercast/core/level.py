@@ -5,6 +5,7 @@ then on refuses nodes without it.
 
     0   groups keep the replicas and acceptors that they were created with
     1   groups change their replicas; nodes are drained, removed, and readmitted with a new disk
+    2   the protocol isis, whose groups have views
 """
 
-LEVEL = 1
+LEVEL = 2

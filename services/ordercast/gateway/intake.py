@@ -12,6 +12,7 @@ from functools import cached_property
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import group_name
 from ordercast.core.quorums import majority
+from ordercast.gateway.casting import CastingGateway
 from ordercast.gateway.machine import Gateway
 from ordercast.gateway.pressure import RETRY_S_MAX, RETRY_S_MIN, RETRY_S_UNKNOWN
 from ordercast.gateway.tokens import Tokens
@@ -26,6 +27,7 @@ from ordercast.v1.gateway_pb2 import (
     PublishRequest,
     PublishStatus,
 )
+from ordercast.v1.isis_pb2 import Seen
 from ordercast.v1.membership_pb2 import GROUP_STATE_ACTIVE, Group
 
 PRODUCER_BYTES_MAX = 160
@@ -113,6 +115,12 @@ class Intake:
             request.producer = owner_of(identity) + request.producer
         return domain
 
+    def sign(self, domain: str, session: bytes) -> bytes:
+        """What a machine says was seen, as a token."""
+        if isinstance(self.machines.get(domain), CastingGateway):
+            return self.tokens.sign_seen(domain, Seen.FromString(session))
+        return self.tokens.sign(domain, session)
+
     def credits(self) -> int:
         """What a producer may send that has nothing here."""
         of_machines = [machine.credits() for machine in self.machines.values()]
@@ -170,7 +178,7 @@ class Intake:
         if reply.groups and "#" in reply.groups[0]:
             group = self.node.directory.groups.get(reply.groups[0])
             if reply.session:
-                reply.session = self.tokens.sign(group.domain, reply.session) if group is not None else b""
+                reply.session = self.sign(group.domain, reply.session) if group is not None else b""
             reply.groups[:] = [group_name(id_) for id_ in reply.groups]
             reply.detail = _ID_IN_TEXT.sub(r"\1", reply.detail)
             for offset in reply.offsets:

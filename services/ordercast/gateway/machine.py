@@ -6,8 +6,7 @@ A gateway keeps nothing on disk. If it dies, clients repeat elsewhere, and deliv
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from ordercast.core.errors import InvariantBroken, RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, KEY_BYTES, counter_of, envelope_id, pack_u64, sn_of, unpack_u64
@@ -27,6 +26,7 @@ from ordercast.core.machine import (
 )
 from ordercast.core.quorums import has_majority, majority
 from ordercast.core.view import OtherConfiguration, UnknownGroup, View
+from ordercast.gateway.opened import Open
 from ordercast.gateway.pressure import RETRY_S_UNKNOWN, Pressure
 from ordercast.gateway.producer import Groups, Producer, Waiting
 from ordercast.gateway.settings import GatewaySettings
@@ -38,6 +38,7 @@ from ordercast.v1.common_pb2 import (
     Header,
     Incarnation,
     ProducerRange,
+    Span,
 )
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,
@@ -55,23 +56,6 @@ from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDecided, EnvelopeDel
 
 TICK = "gateway"
 FORGOTTEN_AT_ONCE = 4
-
-
-@dataclass(slots=True)
-class Open:
-    """An envelope that is not finished."""
-
-    envelope: Envelope
-    groups: Groups
-    #: The requests in it, one list per range of the header.
-    requests: list[list[Waiting]]
-    deadline: float
-    delay: float
-    sent: float
-    delivered: dict[str, EnvelopeDelivered] = field(default_factory=dict)
-    durable: dict[str, dict[str, None]] = field(default_factory=dict)
-    decided: bool = False
-    answered: bool = False
 
 
 class Gateway:
@@ -264,7 +248,7 @@ class Gateway:
             self._refuse(event.source, request, status, detail)
             return
         if request.session:
-            producer.clock = max(producer.clock, unpack_u64(request.session))
+            self.see(producer, request.session)
         if not producer.outstanding:
             self.pressure.producers += 1
         producer.accept(item)
@@ -300,9 +284,19 @@ class Gateway:
             return f"a payload has more than {bytes_max} bytes"
         if size > settings.envelope_bytes_max + 1024:
             return f"a request has more than {settings.envelope_bytes_max} bytes"
+        return self.wrong_for_protocol(request, groups)
+
+    def wrong_for_protocol(self, request: PublishRequest, groups: Groups) -> str:
         if request.session and (len(request.session) != 8 or unpack_u64(request.session) > CLOCK_MAX):
             return "not a session token"
         return ""
+
+    def see(self, producer: Producer, session: bytes) -> None:
+        producer.clock = max(producer.clock, unpack_u64(session))
+
+    def session_of(self, producers: Iterable[Producer]) -> bytes:
+        clock = max(producer.clock for producer in producers)
+        return pack_u64(clock) if clock else b""
 
     def _may_enter(self, producer: Producer, item: Waiting) -> tuple[PublishStatus, str]:
         assert self.view is not None
@@ -433,7 +427,6 @@ class Gateway:
             return False
         id_ = envelope_id(self.incarnation, self.counter)
         self.counter += 1
-        clock = 0
         for item in items:
             producer = self.producers[item.producer]
             producer.waiting.remove(item)
@@ -444,14 +437,13 @@ class Gateway:
                 self.waiting[producer.id] = producer
             ordered = not item.unordered or producer.undecided.get(id_, (groups, False))[1]
             producer.undecided[id_] = (groups, ordered)
-            clock = max(clock, producer.clock)
         ranges, requests = self._ranges(items)
         done, open_ = self._finished_to_tell(groups)
         header = Header(
             id=id_,
             destinations=self.view.destinations(groups),
             coordinator=coordinator,
-            session=pack_u64(clock) if clock else b"",
+            session=self.session_of(self.producers[item.producer] for item in items),
             done=done,
             open=open_,
             ranges=ranges,
@@ -461,15 +453,19 @@ class Gateway:
         body = Batch(messages=[message for item in items for message in item.messages]).SerializeToString()
         envelope = Envelope(header=header, body=body)
         delay = self.settings.resend_s
-        self.open[id_] = Open(envelope, groups, requests, self.now + delay, delay, self.now)
+        opened = self.open[id_] = Open(envelope, groups, requests, self.now + delay, delay, self.now)
         self.unanswered[groups] = self.unanswered.get(groups, 0) + 1
         for group in groups:
             self.open_by_group[group] = self.open_by_group.get(group, 0) + 1
-        self.out.append(Send(self.view.replicas_of(groups), Disseminate(envelope=envelope)))
+        self.disseminate(opened)
         if self.observe:
             accepted = min(item.taken.at for item in items)
             self.out.append(Observe("submit", id_, ",".join(groups), since=accepted))
         return True
+
+    def disseminate(self, opened: Open) -> None:
+        assert self.view is not None
+        self.out.append(Send(self.view.replicas_of(opened.groups), Disseminate(envelope=opened.envelope)))
 
     def _finished_to_tell(self, groups: Groups) -> tuple[int, list[int]]:
         """[E8] Nothing, mostly. Each group is told in its turn: who never hears it would never forget."""
@@ -594,7 +590,8 @@ class Gateway:
                 self.pressure.gave(item.taken, self.now)
             if not producer.outstanding:
                 self.pressure.producers -= 1
-            first = opened.delivered[opened.groups[0]].outcomes[index]
+            outcomes = [opened.delivered[group].outcomes[index] for group in opened.groups]
+            first = next((outcome for outcome in outcomes if outcome.refusal), outcomes[0])
             reply = PublishReply(
                 producer=range_.producer,
                 groups=opened.groups,
@@ -602,7 +599,7 @@ class Gateway:
                 count=range_.count,
                 epoch=first.epoch,
                 last_sequence=first.last_sequence,
-                session=pack_u64(producer.clock),
+                session=self.session_of([producer]),
                 credits=self.credits(range_.producer),
                 open_token=range_.open_token,
             )
@@ -615,18 +612,22 @@ class Gateway:
             if range_.open_token:
                 reply.order_key = opened.delivered[opened.groups[0]].order_key
                 self.out.append(Send(clients, reply))
-            for group in opened.groups:
-                if len(opened.delivered[group].outcomes[index].spans) != len(first.spans):
-                    raise InvariantBroken(f"{group} and {opened.groups[0]} disagree about what is a duplicate")
-            for number, span in enumerate(first.spans):
+            for spans in self.places_of(opened, index):
                 receipt = PublishReply()
                 receipt.CopyFrom(reply)
-                receipt.first_sequence, receipt.count = span.first_sequence, span.count
-                receipt.order_key, receipt.duplicate = span.order_key, span.duplicate
-                for group in opened.groups:
-                    there = opened.delivered[group].outcomes[index].spans[number]
+                receipt.first_sequence, receipt.count = spans[0].first_sequence, spans[0].count
+                receipt.order_key, receipt.duplicate = spans[0].order_key, all(span.duplicate for span in spans)
+                for group, there in zip(opened.groups, spans, strict=True):
                     receipt.offsets.add(group=group, first_offset=there.first_offset)
                 self.out.append(Send(clients, receipt))
+
+    def places_of(self, opened: Open, index: int) -> list[list[Span]]:
+        """Where the messages of a range went: runs of them, each with a span for every group."""
+        spans = [list(opened.delivered[group].outcomes[index].spans) for group in opened.groups]
+        for group, there in zip(opened.groups, spans, strict=True):
+            if len(there) != len(spans[0]):
+                raise InvariantBroken(f"{group} and {opened.groups[0]} disagree about what is a duplicate")
+        return [list(run) for run in zip(*spans, strict=True)]
 
     def _on_durable(self, event: Receive) -> None:
         opened = self._opened(event)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ordercast.gateway.pressure import Taken
+from ordercast.protocols.isis.times import Stamp
 from ordercast.v1.common_pb2 import Message
 
 Groups = tuple[str, ...]
@@ -68,6 +69,9 @@ class Producer:
     client: str
     #: The highest sn this producer has seen: acknowledged, delivered to it, or decided here.
     clock: int = 0
+    #: The same in virtually synchronous groups.
+    seen: Stamp = field(default_factory=Stamp)
+    seen_epoch: int = 0
     waiting: list[Waiting] = field(default_factory=list)
     #: Envelopes of ours that are not decided: their groups, and whether order matters across sets.
     undecided: dict[bytes, tuple[Groups, bool]] = field(default_factory=dict)

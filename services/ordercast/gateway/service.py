@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from ordercast.core.machine import Machine
 from ordercast.gateway.administration import Administration
+from ordercast.gateway.casting import CastingGateway
 from ordercast.gateway.cursors import Cursors
 from ordercast.gateway.freshness import Freshness
 from ordercast.gateway.intake import Intake
@@ -15,6 +16,7 @@ from ordercast.gateway.reassignment import Planner
 from ordercast.gateway.server import GatewayServer
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.gateway.subscribing import Subscribing
+from ordercast.protocols.isis.settings import from_map
 from ordercast.runtime.node import Node
 from ordercast.v1.gateway_pb2 import DESCRIPTOR
 from ordercast.v1.gateway_pb2_grpc import add_GatewayServiceServicer_to_server
@@ -52,7 +54,10 @@ class GatewayProcess:
         return None
 
     def machines(self, domain: Domain) -> dict[str, Machine]:
-        machine = Gateway(self.node.name, self.settings, observe=self.node.settings.stages)
+        observe = self.node.settings.stages
+        machine = Gateway(self.node.name, self.settings, observe=observe)
+        if domain.protocol == "isis":
+            machine = CastingGateway(self.node.name, self.settings, from_map(domain.settings), observe=observe)
         self.intake.machines[domain.name] = machine
         return {ROLE: machine}
 

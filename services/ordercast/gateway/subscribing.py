@@ -2,17 +2,21 @@
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
 
+from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import KEY_BYTES
 from ordercast.core.session_token import CLOCK_BYTES
 from ordercast.gateway.cursors import Cursors, check_cursor_name
 from ordercast.gateway.freshness import Freshness
 from ordercast.gateway.intake import Intake
 from ordercast.gateway.reading import Reading
+from ordercast.protocols.isis.replica import seen_of
+from ordercast.protocols.isis.times import merged
 from ordercast.runtime.node import Node
 from ordercast.runtime.status import Refused
 from ordercast.v1.gateway_pb2 import (
@@ -146,9 +150,8 @@ class Subscription:
                 if response.entries:
                     # Before it is written: the acknowledgement may be here before the write returns.
                     self.offset = max(self.offset, response.next_offset)
-                    # A log is in the order of its keys: the last one covers all.
-                    clock = clock_of(response.entries[-1], self.group.name)
-                    session = self.subscribing.intake.tokens.sign(self.group.domain, clock)
+                    seen = seen_in(response.entries, self.group)
+                    session = self.subscribing.intake.sign(self.group.domain, seen)
                     deliveries = Deliveries(entries=response.entries, session=session)
                     await self._write(SubscribeResponse(deliveries=deliveries))
 
@@ -189,13 +192,17 @@ class Subscription:
                 await self._write(SubscribeResponse(acked=Acked(offset=offset)))
 
 
-def clock_of(entry: bytes, group: str) -> bytes:
-    """Of a serialised entry: what its order key begins with."""
+def seen_in(entries: Sequence[bytes], group: Group) -> bytes:
+    """Of serialised entries: what whoever reads them has seen, for the domain's machine."""
     try:
-        key = LogEntry.FromString(entry).order_key
-    except DecodeError:
-        key = b""
-    if len(key) != KEY_BYTES:
+        last = LogEntry.FromString(entries[-1])
+        if last.HasField("stamp"):
+            stamps = [LogEntry.FromString(entry).stamp for entry in entries]
+            return merged([seen_of(group.id, stamp) for stamp in stamps]).SerializeToString(deterministic=True)
+    except (DecodeError, RemoteProtocolError):
+        last = LogEntry()
+    if len(last.order_key) != KEY_BYTES:
         # Signed, it would be anybody's clock.
-        raise Refused(grpc.StatusCode.DATA_LOSS, f"a damaged entry in the log of {group!r}", "DAMAGED")
-    return key[:CLOCK_BYTES]
+        raise Refused(grpc.StatusCode.DATA_LOSS, f"a damaged entry in the log of {group.name!r}", "DAMAGED")
+    # A log is in the order of its keys: the last one covers all.
+    return last.order_key[:CLOCK_BYTES]

@@ -1,66 +1,18 @@
 """What really happened on a cluster, judged by the simulator's checkers.
 
 Three witnesses are heard: what clients sent and had receipts for, what subscribers saw, and what every replica's
-log shows. Messages are told apart by their payloads, which are unique.
+log shows. Where groups are virtually synchronous there is no order across them, and others judge (audit_casts.py).
 """
 
-from dataclasses import dataclass, field
-
 from ordercast.core.ids import group_name
+from ordercast.local.audit_casts import audit_casts
+from ordercast.local.evidence import Acknowledged, Evidence, SentMessage, Verdict, messages_of
 from ordercast.sim.checkers import ending, order
 from ordercast.sim.checkers.logs import LogChecker
 from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.client import Board, MessageKey, Receipt, Sent
-from ordercast.v1.common_pb2 import Batch
-from ordercast.v1.sequencer_pb2 import LogEntry
 
-FINDINGS_MAX = 20
-
-
-@dataclass(slots=True)
-class SentMessage:
-    payload: bytes
-    #: Rising with each message that the same producer sent.
-    index: int
-    groups: tuple[str, ...]
-    unordered: bool = False
-    #: Payloads of messages that the sender had a receipt for.
-    after: tuple[bytes, ...] = ()
-
-
-@dataclass(slots=True)
-class Acknowledged:
-    order_key: bytes
-    offsets: dict[str, int]
-    duplicate: bool
-
-
-@dataclass(slots=True)
-class Evidence:
-    sent: dict[bytes, SentMessage] = field(default_factory=dict)
-    receipts: dict[bytes, Acknowledged] = field(default_factory=dict)
-    #: (subscriber, group) -> (offset, payload), in the order in which they came.
-    seen: dict[tuple[str, str], list[tuple[int, bytes]]] = field(default_factory=dict)
-    #: group -> replica -> entries.
-    logs: dict[str, dict[str, list[LogEntry]]] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Verdict:
-    acknowledged: int = 0
-    lost: int = 0
-    duplicated: int = 0
-    order_violations: int = 0
-    findings: list[str] = field(default_factory=list)
-
-    @property
-    def is_clean(self) -> bool:
-        return not (self.lost or self.duplicated or self.order_violations)
-
-    def find(self, text: str) -> None:
-        if len(self.findings) < FINDINGS_MAX:
-            self.findings.append(text)
-
+__all__ = ["Acknowledged", "Evidence", "SentMessage", "Verdict", "audit", "messages_of"]
 
 #: Which count a checker's finding goes into; all others are about order.
 LOST = ("receipt", "durability", "termination")
@@ -72,26 +24,13 @@ def audit(evidence: Evidence) -> Verdict:
     offsets = _offsets_by_payload(evidence, verdict)
     _check_receipts(evidence, offsets, verdict)
     _check_subscribers(evidence, verdict)
-    _check_with_simulator(evidence, verdict)
+    casting = evidence.casting()
+    if casting:
+        audit_casts(evidence.of_groups(casting), verdict)
+    others = [id_ for id_ in evidence.logs if id_ not in casting]
+    if others or not casting:
+        _check_with_simulator(evidence.of_groups(others) if casting else evidence, verdict)
     return verdict
-
-
-def messages_of(entry: LogEntry) -> list[tuple[int, bytes, MessageKey]]:
-    """(offset, payload, key) of what is new in an entry."""
-    header = entry.envelope.header
-    groups = tuple(destination.group for destination in header.destinations)
-    body = Batch.FromString(entry.envelope.body).messages
-    found = []
-    start = 0
-    for range_, outcome in zip(header.ranges, entry.outcomes, strict=True):
-        for span in outcome.spans:
-            if not span.duplicate:
-                for index in range(span.count):
-                    sequence = span.first_sequence + index
-                    payload = body[start + sequence - range_.first_sequence].payload
-                    found.append((span.first_offset + index, payload, (range_.producer, groups, sequence)))
-        start += range_.count
-    return found
 
 
 def _offsets_by_payload(evidence: Evidence, verdict: Verdict) -> dict[str, dict[bytes, int]]:

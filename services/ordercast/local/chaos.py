@@ -12,13 +12,18 @@ from typing import Any
 
 import grpc
 
-from ordercast.local.audit import Verdict, audit
+from ordercast.local.audit import audit
 from ordercast.local.cluster import ClusterError, LocalCluster
+from ordercast.local.evidence import CASTING, Verdict
 from ordercast.local.load import Load, collect_logs, wait_for_equal_logs
-from ordercast.local.setup import create_groups
+from ordercast.local.setup import create_domain, create_groups
 from ordercast.v1.faults_pb2 import InjectRequest
 
 GROUPS = ("a", "b", "c")
+#: Their domain, if they are not ordered by the protocol of the one that is always there.
+DOMAIN = "chaos"
+DEFAULT_PROTOCOL = "scalatom"
+CAUSAL, TOTAL = "causal", "total"
 PRODUCERS = 3
 SETTLE_S_MAX = 60.0
 #: What a mutant broke does not settle.
@@ -85,8 +90,11 @@ class Chaos:
         workers: int = 0,
         separate: bool = False,
         mutant: str | None = None,
+        protocol: str = DEFAULT_PROTOCOL,
+        ordering: str = CAUSAL,
         on_action: Callable[[Action], None] = lambda action: None,
     ) -> None:
+        """The ordering is that within virtually synchronous groups; other protocols have theirs."""
         self.cluster = LocalCluster(
             directory,
             nodes=nodes,
@@ -96,6 +104,8 @@ class Chaos:
             mutant=mutant_module(mutant),
         )
         self.seconds = seconds
+        self.protocol = protocol
+        self.ordering = ordering
         self.random = Random(seed)
         self.mutant = mutant
         self.lies = mutant == "answers-before-fsync"
@@ -116,10 +126,23 @@ class Chaos:
         with self.cluster:
             self.cluster.start()
             self.cluster.wait_healthy()
-            create_groups(self.cluster.gateways, GROUPS)
+            self._create_groups()
             if self.lies:
                 self._lie()
             return asyncio.run(self._run())
+
+    def _create_groups(self) -> None:
+        domain = ""
+        if self.protocol != DEFAULT_PROTOCOL:
+            domain = DOMAIN
+            settings = {"ordering": self.ordering} if self.protocol == CASTING else {}
+            create_domain(self.cluster.gateways, domain, self.protocol, settings)
+        create_groups(self.cluster.gateways, GROUPS, domain=domain)
+
+    def _load(self) -> Load:
+        """Where only each group by itself has a total order, nothing may be sent to several."""
+        set_size_max = 1 if self.protocol == CASTING and self.ordering == TOTAL else None
+        return Load(self.cluster.gateways, GROUPS, self.random.getrandbits(32), set_size_max)
 
     def _lie(self) -> None:
         """A disk that says it has written what it only will write: what a power failure takes away."""
@@ -129,7 +152,7 @@ class Chaos:
     # ------------------------------------------------------------------------------------------------ a run
 
     async def _run(self) -> ChaosReport:
-        load = Load(self.cluster.gateways, GROUPS, self.random.getrandbits(32))
+        load = self._load()
         load.on_receipt = self._count_receipt
         subscribers = [
             asyncio.create_task(load.subscribe(f"subscriber-{number}", group))

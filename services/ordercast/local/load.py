@@ -11,20 +11,32 @@ import grpc
 
 import ordercast
 from ordercast.client import errors
-from ordercast.local.audit import Acknowledged, Evidence, SentMessage
+from ordercast.core.members import places_of
+from ordercast.local.casts import position_of
+from ordercast.local.evidence import Acknowledged, Evidence, SentMessage
 from ordercast.v1.gateway_pb2 import DescribeClusterRequest, DescribeGroupRequest, SubscribeRequest, SubscribeStart
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
-from ordercast.v1.sequencer_pb2 import LogEntry, StartAt
+from ordercast.v1.membership_pb2 import Group
+from ordercast.v1.sequencer_pb2 import DescribeReplicaRequest, LogEntry, ReadEntryRequest, StartAt
+from ordercast.v1.sequencer_pb2_grpc import SequencerServiceStub
 
 PUBLISH_S_MAX = 120.0
+CALL_S_MAX = 10.0
+#: Messages whose sender is shown what another producer has seen.
+TOLD_CHANCE = 0.1
 
 
 class Load:
     """Publishes to random sets of groups and subscribes to all of them, through all gateways."""
 
-    def __init__(self, gateways: Sequence[str], groups: Sequence[str], seed: int = 1) -> None:
+    def __init__(
+        self, gateways: Sequence[str], groups: Sequence[str], seed: int = 1, set_size_max: int | None = None
+    ) -> None:
         self.gateways = list(gateways)
         self.groups = list(groups)
+        self.set_size_max = set_size_max or len(self.groups)
+        #: By producer: its session token, and messages that it stands for.
+        self.told: dict[str, tuple[bytes, tuple[bytes, ...]]] = {}
         self.evidence = Evidence()
         self.random = Random(seed)
         self.is_stopping = False
@@ -51,18 +63,20 @@ class Load:
         async with ordercast.connect(*gateways) as connection:
             index = 0
             while not self.is_stopping and (count is None or index < count):
-                groups = tuple(sorted(random.sample(self.groups, random.randint(1, len(self.groups)))))
+                groups = tuple(sorted(random.sample(self.groups, random.randint(1, self.set_size_max))))
                 payload = f"{name}/{index}".encode().ljust(size, b".")
                 unordered = random.random() < 0.1
-                sent = SentMessage(payload, index, groups, unordered, tuple(seen))
-                self.evidence.sent[payload] = sent
                 await room.acquire()
+                token, told = self._told_by_another(name, random)
+                sent = SentMessage(payload, index, groups, unordered, (*seen, *told))
+                self.evidence.sent[payload] = sent
                 if not self.waiting:
                     self.last_receipt = time.monotonic()
                 self.waiting += 1
                 future = await connection.publish_soon(
-                    payload, to=list(groups), ordered=not unordered, timeout=PUBLISH_S_MAX
+                    payload, to=list(groups), ordered=not unordered, timeout=PUBLISH_S_MAX, after=token
                 )
+                self.told[name] = (connection.session_token, tuple(seen))
                 task = asyncio.ensure_future(self._receipt(future, sent, seen, room))
                 pending.add(task)
                 task.add_done_callback(pending.discard)
@@ -71,6 +85,13 @@ class Load:
                     await asyncio.sleep(random.expovariate(1 / pause_s))
             if pending:
                 await asyncio.wait(pending)
+
+    def _told_by_another(self, name: str, random: Random) -> tuple[bytes | None, tuple[bytes, ...]]:
+        """Causality goes from client to client: what one of them has seen, another one shows with its message."""
+        others = sorted(other for other in self.told if other != name)
+        if not others or random.random() >= TOLD_CHANCE:
+            return None, ()
+        return self.told[random.choice(others)]
 
     async def _receipt(
         self,
@@ -129,8 +150,11 @@ def collect_logs(address: str, evidence: Evidence) -> None:
     """Every replica's log of every group, as it is on its disk."""
     with grpc.insecure_channel(address) as channel:
         stub = GatewayServiceStub(channel)
-        cluster = stub.DescribeCluster(DescribeClusterRequest(), timeout=10, wait_for_ready=True)
+        cluster = stub.DescribeCluster(DescribeClusterRequest(), timeout=CALL_S_MAX, wait_for_ready=True)
+        domains = {domain.name: domain for domain in cluster.domains}
+        peers = {node.name: node.peer_address for node in cluster.nodes}
         for group in cluster.groups:
+            evidence.domains[group.id] = domains[group.domain]
             logs = evidence.logs.setdefault(group.id, {})
             for replica in group.replicas:
                 start = SubscribeStart(
@@ -138,23 +162,49 @@ def collect_logs(address: str, evidence: Evidence) -> None:
                 )
                 responses = stub.Subscribe(iter([SubscribeRequest(start=start)]), timeout=60)
                 logs[replica] = [LogEntry.FromString(e) for r in responses for e in r.deliveries.entries]
+        for id_ in evidence.casting():
+            for replica, entries in evidence.logs[id_].items():
+                evidence.logs[id_][replica] = with_hidden(peers[replica], id_, entries)
+
+
+def with_hidden(address: str, group: str, entries: list[LogEntry]) -> list[LogEntry]:
+    """Those without a new message, too, which no reader is shown: replicas pass them on to each other.
+
+    Of groups whose order keys are positions, so that it is known which are left out.
+    """
+    shown = {position_of(entry): entry for entry in entries}
+    with grpc.insecure_channel(address) as channel:
+        stub = SequencerServiceStub(channel)
+        end = stub.DescribeReplica(DescribeReplicaRequest(group=group), timeout=CALL_S_MAX).position
+        for position in [position for position in range(end) if position not in shown]:
+            try:
+                answer = stub.ReadEntry(ReadEntryRequest(group=group, position=position), timeout=CALL_S_MAX)
+            except grpc.RpcError as error:
+                if error.code() != grpc.StatusCode.NOT_FOUND:  # type: ignore[attr-defined]
+                    raise
+                continue  # Retention was there.
+            shown[position] = LogEntry.FromString(answer.entry)
+    return [shown[position] for position in sorted(shown)]
 
 
 def wait_for_equal_logs(address: str, timeout_s: float) -> None:
     """Until all replicas of each group have the same length: replicas that were away need a moment.
 
-    Those that lost what they had need a new configuration first, and are not read from before.
+    Those that lost what they had need a new configuration first, and are not read from before; and members of a
+    virtually synchronous group that were left out come back in a later view.
     """
     deadline = time.monotonic() + timeout_s
     with grpc.insecure_channel(address) as channel:
         stub = GatewayServiceStub(channel)
         while time.monotonic() < deadline:
-            cluster = stub.DescribeCluster(DescribeClusterRequest(), timeout=10, wait_for_ready=True)
-            equal = True
-            for group in cluster.groups:
-                described = stub.DescribeGroup(DescribeGroupRequest(name=group.name), timeout=10)
-                ends = {r.log.position if not r.error else -1 for r in described.replicas}
-                equal = equal and len(ends) == 1 and -1 not in ends and not described.group.lost
-            if equal:
+            cluster = stub.DescribeCluster(DescribeClusterRequest(), timeout=CALL_S_MAX, wait_for_ready=True)
+            if all(has_equal_logs(stub, group) for group in cluster.groups):
                 return
             time.sleep(0.1)
+
+
+def has_equal_logs(stub: GatewayServiceStub, group: Group) -> bool:
+    described = stub.DescribeGroup(DescribeGroupRequest(name=group.name), timeout=CALL_S_MAX)
+    ends = {r.log.position if not r.error else -1 for r in described.replicas}
+    all_there = sorted(described.group.replicas) == sorted(places_of(described.group))
+    return len(ends) == 1 and -1 not in ends and all_there and not described.group.lost

@@ -20,6 +20,7 @@ from typing import Any
 
 import ordercast
 from ordercast.client.errors import OrdercastError
+from ordercast.core.members import has_views, places_of
 from ordercast.core.quorums import has_majority
 from ordercast.core.view import FIRST
 from ordercast.local.chaos import Chaos
@@ -68,8 +69,9 @@ def is_changing(group: Group) -> bool:
 
 
 def is_settled(group: Group) -> bool:
-    """No change is under way, and every member has a full part in the group."""
-    return not (is_changing(group) or group.starting or group.lost)
+    """No change is under way, everybody is there who should be, and has a full part in the group."""
+    is_whole = sorted(group.replicas) == sorted(places_of(group))
+    return is_whole and not (is_changing(group) or group.starting or group.lost)
 
 
 def configurations_of(group: Group) -> list[Group | Configuration]:
@@ -84,6 +86,7 @@ def can_do_without(group: Group, name: str) -> bool:
         has_majority(members, [member for member in members if member != name])
         for configuration in configurations_of(group)
         for members in (list(configuration.replicas), list(configuration.acceptors))
+        if members  # Views have no acceptors.
     )
 
 
@@ -95,9 +98,12 @@ def text_of(group: Group) -> str:
         if group.HasField("previous")
         else "nothing is under way"
     )
+    kind = "view" if has_views(group) else "configuration"
+    away = [name for name in places_of(group) if name not in group.replicas]
     return (
-        f"{group.name} is in configuration {group.configuration} with {', '.join(group.replicas)}; {stage}; "
+        f"{group.name} is in {kind} {group.configuration} with {', '.join(group.replicas)}; {stage}; "
         f"not started: {', '.join(group.starting) or '-'}; lost: {', '.join(group.lost) or '-'}"
+        + (f"; left out: {', '.join(away)}" if away else "")
     )
 
 
@@ -175,16 +181,17 @@ class Changes:
 
     def _change(self, connection: Any, group: Group, nodes: Sequence[str]) -> None:
         """Half of the time it is left to the cluster which replica goes, and where to."""
-        others = [name for name in nodes if name not in group.replicas]
+        members = places_of(group)
+        others = [name for name in nodes if name not in members]
         kinds = ["replace", "replace"] if others else []
-        if others and len(group.replicas) < REPLICAS_MAX:
+        if others and len(members) < REPLICAS_MAX:
             kinds.append("add")
-        if len(group.replicas) > REPLICAS_MIN:
+        if len(members) > REPLICAS_MIN:
             kinds.append("remove")
         if not kinds:
             return
         kind = self.random.choice(kinds)
-        node = self._one_or_any(group.replicas) if kind != "add" else ""
+        node = self._one_or_any(members) if kind != "add" else ""
         to = self._one_or_any(others) if kind != "remove" else ""
         connection.change_replicas(group.name, kind, node=node, to=to)
         self.note(f"{kind} in {group.name}", [node or "any", *([to or "any"] if kind != "remove" else [])])
@@ -224,12 +231,17 @@ class DiskLosses:
         self.revision_min = 0
 
     def may_lose(self, name: str) -> bool:
-        """Of a state that is late, too: what it shows as restored was so, and group sizes stay within bounds."""
+        """Of a state that is late, too: what it shows as restored was so, and group sizes stay within bounds.
+
+        Views shrink when somebody seems to be away; so where there are views, nobody may be.
+        """
         cluster = cluster_of(self.gateways)
         if cluster is None or cluster.revision < self.revision_min:
             return False
         return all(
-            not (group.lost or group.previous.lost or self.last in group.starting) and can_do_without(group, name)
+            not (group.lost or group.previous.lost or self.last in group.starting)
+            and can_do_without(group, name)
+            and (not has_views(group) or is_settled(group))
             for group in cluster.groups
         )
 

@@ -1,15 +1,37 @@
-"""Groups for a run."""
+"""Domains and groups for a run."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 
 import grpc
 
-from ordercast.v1.gateway_pb2 import CreateGroupRequest
+from ordercast.v1.gateway_pb2 import CreateDomainRequest, CreateGroupRequest
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 
+CREATE_S_MAX = 20.0
+RETRY_S = 0.1
 
-def create_groups(gateways: Sequence[str], names: Sequence[str], replicas: int = 0) -> None:
+
+def create_domain(gateways: Sequence[str], name: str, protocol: str, settings: Mapping[str, str]) -> None:
+    """A cluster that has just started may not know yet that all of its nodes understand the protocol."""
+    request = CreateDomainRequest(name=name, protocol=protocol, settings=settings)
+    deadline = time.monotonic() + CREATE_S_MAX
+    with grpc.insecure_channel(gateways[0]) as channel:
+        while True:
+            try:
+                GatewayServiceStub(channel).CreateDomain(request, timeout=CREATE_S_MAX, wait_for_ready=True)
+            except grpc.RpcError as error:
+                is_early = error.code() == grpc.StatusCode.FAILED_PRECONDITION  # type: ignore[attr-defined]
+                if not is_early or time.monotonic() > deadline:
+                    raise
+                time.sleep(RETRY_S)
+            else:
+                return
+
+
+def create_groups(gateways: Sequence[str], names: Sequence[str], replicas: int = 0, domain: str = "") -> None:
     with grpc.insecure_channel(gateways[0]) as channel:
         stub = GatewayServiceStub(channel)
         for name in names:
-            stub.CreateGroup(CreateGroupRequest(name=name, replicas=replicas), timeout=20, wait_for_ready=True)
+            request = CreateGroupRequest(name=name, domain=domain, replicas=replicas)
+            stub.CreateGroup(request, timeout=CREATE_S_MAX, wait_for_ready=True)

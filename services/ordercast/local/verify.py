@@ -1,8 +1,10 @@
 """Reads every replica of every group and checks that order and offsets agree, in bounded memory.
 
 Two passes in one: the replicas of a group are read side by side and must show the same entries; and the groups of
-a domain are merged by order key, where a message must be in all the groups it was sent to, once, at one place. The
-cluster may go on meanwhile: what a group did not show before its end was reached is looked for once more.
+a domain are merged by order key, where a message must be in all the groups it was sent to, once, at one place. In
+domains of virtually synchronous groups, whose keys compare within a group only, the groups are read one after the
+other, and what must hold between them is something else (verify_casts.py). The cluster may go on meanwhile: what a
+group did not show before its end was reached is looked for once more.
 """
 
 import heapq
@@ -13,6 +15,9 @@ from dataclasses import dataclass, field
 import grpc
 
 from ordercast.core.ids import KEY_BYTES
+from ordercast.local.casts import POSITION_BYTES
+from ordercast.local.evidence import CASTING
+from ordercast.local.verify_casts import CastDomain, Lack
 from ordercast.runtime.storage_format import next_offset_of
 from ordercast.v1.gateway_pb2 import (
     DescribeClusterRequest,
@@ -73,6 +78,7 @@ class Verifier:
         self.ends: dict[str, int] = {}
         #: (group, order key) that others have, and who.
         self.missed: dict[tuple[str, bytes], str] = {}
+        self.key_bytes = KEY_BYTES
         self.on_progress = on_progress
 
     def run(self) -> Report:
@@ -81,15 +87,19 @@ class Verifier:
         for group in cluster.groups:
             if group.state == GROUP_STATE_ACTIVE:
                 by_domain.setdefault(group.domain, []).append(group)
-        for groups in by_domain.values():
-            self._check_domain(groups)
+        protocols = {domain.name: domain.protocol for domain in cluster.domains}
+        for name, groups in by_domain.items():
+            if protocols.get(name) == CASTING:
+                self._check_casts(groups)
+            else:
+                self._check_domain(groups)
         return self.report
 
     # ------------------------------------------------------------------------------------------ one domain
 
     def _check_domain(self, groups: list[Group]) -> None:
         """Merged by order key. What one group shows, every other destination must show at the same place."""
-        self.first_keys, self.ends = {}, {}
+        self.first_keys, self.ends, self.key_bytes = {}, {}, KEY_BYTES
         merged = heapq.merge(*(self._tagged(group) for group in groups), key=lambda item: item[0])
         present = {group.id: group for group in groups}
         key, entry, seen = b"", LogEntry(), [""]
@@ -107,7 +117,8 @@ class Verifier:
 
     def _tagged(self, group: Group) -> Iterator[tuple[bytes, str, LogEntry]]:
         following = 0
-        for entry in self._group(group):
+        found = self._found(group)
+        for entry in self._side_by_side(group, found, self._open(group, found)):
             self.first_keys.setdefault(group.id, entry.order_key)
             following = next_offset_of(entry)
             yield entry.order_key, group.id, entry
@@ -147,13 +158,60 @@ class Verifier:
             self.report.problem(f"{where} has {key.hex()}, which is also for {group} and does not come")
         self.missed.clear()
 
+    # ---------------------------------------------------------- one domain of virtually synchronous groups
+
+    def _check_casts(self, groups: list[Group]) -> None:
+        """One group after the other; then what they say about each other."""
+        self.ends, self.key_bytes = {}, POSITION_BYTES
+        present = {group.id: group for group in groups}
+        domain = CastDomain(present)
+        for group in groups:
+            found = self._found(group)
+            logs = self._open(group, found)
+            self.ends[group.id] = found.first_offset
+            if logs:
+                domain.begin(group.id, is_whole=found.first_offset == 0)
+            for entry in self._side_by_side(group, found, logs):
+                self._take_cast(domain, group, entry)
+        self._look_again_for_casts(domain, present)
+
+    def _take_cast(self, domain: CastDomain, group: Group, entry: LogEntry) -> None:
+        for problem in domain.take(group.id, entry):
+            self.report.problem(f"{group.name}: {problem}")
+        self.ends[group.id] = next_offset_of(entry)
+
+    def _look_again_for_casts(self, domain: CastDomain, present: dict[str, Group]) -> None:
+        lacks: list[Lack] = []
+        for look in range(LOOKS_MAX + 1):
+            for id_ in sorted({lack.group for lack in lacks}):
+                found = GroupReport(present[id_].name, [], first_offset=self.ends[id_])
+                for entry in self._read(present[id_].name, "", found):
+                    self._take_cast(domain, present[id_], entry)
+            domain.ends = {id_: self._end_of(group) for id_, group in present.items()}
+            lacks = domain.lacks()
+            if not lacks:
+                return
+            if look:
+                time.sleep(LOOK_S)
+        for lack in lacks:
+            self.report.problem(lack.text)
+
+    def _end_of(self, group: Group) -> int:
+        """The position that its log has reached. Not all before it is shown to readers."""
+        described = self.stub.DescribeGroup(DescribeGroupRequest(name=group.name), timeout=10)
+        return max((replica.log.position for replica in described.replicas if not replica.error), default=0)
+
     # ------------------------------------------------------------------------------------------- one group
 
-    def _group(self, group: Group) -> Iterator[LogEntry]:
-        """The entries of a group, after all its replicas agreed on each."""
+    def _found(self, group: Group) -> GroupReport:
         found = GroupReport(group.name, list(group.replicas))
         self.report.groups.append(found)
-        logs = self._open(group, found)
+        return found
+
+    def _side_by_side(
+        self, group: Group, found: GroupReport, logs: dict[str, Iterator[LogEntry]]
+    ) -> Iterator[LogEntry]:
+        """The entries of a group, after all its replicas agreed on each."""
         following = found.first_offset
         last_key = b""
         producers: dict[tuple[bytes, tuple[str, ...]], tuple[int, int]] = {}
@@ -216,7 +274,7 @@ class Verifier:
     ) -> int:
         """Order keys rise, offsets have no gap, and no message of a producer is there twice."""
         problem = self.report.problem
-        if len(entry.order_key) != KEY_BYTES or entry.order_key <= last_key:
+        if len(entry.order_key) != self.key_bytes or entry.order_key <= last_key:
             problem(f"{group.name}: the order key at offset {entry.first_offset} does not rise")
         if entry.first_offset > following:
             problem(f"{group.name}: offsets {following} to {entry.first_offset} are missing")

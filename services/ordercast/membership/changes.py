@@ -10,12 +10,16 @@ What is on the disk of a member can be lost. Then it takes no part in the config
 forgotten what it promised there, and the next configuration takes it in again as a newcomer, or another in its
 place. Majorities are still counted of all members: with too many lost ones there is no way on.
 
+In groups with views (changing_views.py) a change is about the placement: `next` says what it will be, and begins
+by becoming it. Which views follow from that, and when, is decided apart from it.
+
 Functions of the agreed state alone. What is refused has changed nothing.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from ordercast.core.members import completed_of, has_views, learners_of, places_of
 from ordercast.core.quorums import has_majority
 from ordercast.membership.names import quoted
 from ordercast.membership.placement import is_usable, least_missed, place_one
@@ -39,7 +43,20 @@ def members_of(configuration: Group | Configuration) -> list[str]:
 
 def everyone_of(group: Group) -> list[str]:
     """Whoever is, was or will be a member, as long as it matters."""
-    return sorted({*members_of(group), *members_of(group.previous), *members_of(group.next)})
+    configurations = {*members_of(group), *members_of(group.previous), *members_of(group.next)}
+    return sorted({*configurations, *group.placement, *group.leaving})
+
+
+def seats_of(group: Group) -> list[str]:
+    """Who should be a member."""
+    return sorted(group.placement) if has_views(group) else members_of(group)
+
+
+def newcomers_of(group: Group) -> list[str]:
+    """Who has to have the log before `next` begins."""
+    if has_views(group):
+        return [name for name in group.next.replicas if name not in group.placement]
+    return learners_of(group)
 
 
 def is_changing(group: Group) -> bool:
@@ -68,10 +85,12 @@ def prepared(group: Group, change: ChangeReplicas, cluster: Cluster) -> Configur
         leaving = _removed(group, change.node, cluster)
     else:
         leaving = change.node or least_missed(group, cluster.nodes, cluster.groups)
-        _check_member(group, leaving, [*group.replicas, *group.acceptors])
+        _check_member(group, leaving, seats_of(group))
         newcomer = _replacement(group, leaving, change.to, cluster)
     if leaving == newcomer:
         replicas, acceptors = list(group.replicas), list(group.acceptors)
+    elif has_views(group):
+        replicas, acceptors = _exchanged(group.placement, leaving, newcomer), []
     else:
         replicas = _exchanged(group.replicas, leaving, newcomer)
         acceptors = _acceptors(group, leaving, newcomer, replicas, cluster)
@@ -95,7 +114,8 @@ def _check_may_change(group: Group) -> None:
             f"another change of the group {group.name} is under way: configuration {group.next.number} is being "
             "prepared; wait until it is done, or cancel it"
         )
-    if group.HasField("previous"):
+    # Views change whenever processes come and go, and that is no change of where the group should be.
+    if group.HasField("previous") and not has_views(group):
         raise precondition(
             f"another change of the group {group.name} is under way: configuration {group.configuration} has "
             "begun, and a majority has yet to start in it; wait until it is done"
@@ -105,13 +125,23 @@ def _check_may_change(group: Group) -> None:
 
 def has_survivors(group: Group) -> bool:
     """A majority hands over what it has, or nothing can follow: the lost ones may have decided something."""
-    left = [name for name in members_of(group) if name not in group.lost]
-    return has_majority(group.replicas, left) and has_majority(group.acceptors, left)
+    return all(has_majority(members, _left_of(group, members)) for _, members in _handing_over(group))
+
+
+def _handing_over(group: Group) -> list[tuple[str, Collection[str]]]:
+    if has_views(group):
+        return [("members of the last complete view", completed_of(group).replicas)]
+    return [("replicas", group.replicas), ("acceptors", group.acceptors)]
+
+
+def _left_of(group: Group, members: Iterable[str]) -> list[str]:
+    lost = [*group.lost, *group.previous.lost] if has_views(group) else group.lost
+    return [name for name in members if name not in lost]
 
 
 def check_has_survivors(group: Group) -> None:
-    for kind, members in (("replicas", group.replicas), ("acceptors", group.acceptors)):
-        left = [name for name in members if name not in group.lost]
+    for kind, members in _handing_over(group):
+        left = _left_of(group, members)
         if not has_majority(members, left):
             raise precondition(
                 f"{len(members) - len(left)} of the {len(members)} {kind} of the group {group.name} lost what "
@@ -125,22 +155,28 @@ def _check_member(group: Group, node: str, members: Iterable[str]) -> None:
 
 
 def _added(group: Group, to: str, cluster: Cluster) -> str:
-    if len(group.replicas) >= REPLICAS_MAX:
-        raise precondition(f"the group {group.name} has {len(group.replicas)} replicas: no group has more")
+    count = len(places_of(group))
+    if count >= REPLICAS_MAX:
+        raise precondition(f"the group {group.name} has {count} replicas: no group has more")
     return _newcomer(group, "", to, cluster)
 
 
 def _removed(group: Group, node: str, cluster: Cluster) -> str:
     leaving = node or least_missed(group, cluster.nodes, cluster.groups)
-    _check_member(group, leaving, group.replicas)
-    if len(group.replicas) == 1:
+    _check_member(group, leaving, places_of(group))
+    if len(places_of(group)) == 1:
         raise precondition(f"{leaving} holds the only replica of the group {group.name}: delete the group instead")
     return leaving
 
 
 def _replacement(group: Group, leaving: str, to: str, cluster: Cluster) -> str:
     """Itself, if what it had is lost and it can start afresh, or nobody else can."""
-    is_lost = leaving in group.lost
+    if to == leaving and has_views(group):
+        raise precondition(
+            f"{leaving} needs no change to be a replica of the group {group.name}: one that lost what it had "
+            "stored comes back by itself when a view without it is complete"
+        )
+    is_lost = leaving in group.lost and not has_views(group)
     if to == leaving and not is_lost:
         raise precondition(
             f"{leaving} has what it stored of the group {group.name}: only a member that lost it starts afresh "
@@ -148,7 +184,7 @@ def _replacement(group: Group, leaving: str, to: str, cluster: Cluster) -> str:
         )
     if to:
         return to if to == leaving else _newcomer(group, leaving, to, cluster)
-    service = "sequencer" if leaving in group.replicas else "consensus"
+    service = "sequencer" if leaving in places_of(group) else "consensus"
     if is_lost and is_usable(cluster.nodes[leaving], service):
         return leaving
     found = _place(group, leaving, cluster)
@@ -165,9 +201,10 @@ def _newcomer(group: Group, leaving: str, to: str, cluster: Cluster) -> str:
             raise _no_place(group)
         return found
     # Who holds no replica is an acceptor, and another takes that over.
-    is_replica = not leaving or leaving in group.replicas
+    replicas = places_of(group)
+    is_replica = not leaving or leaving in replicas
     what, service, members = (
-        ("a replica", "sequencer", group.replicas) if is_replica else ("an acceptor", "consensus", group.acceptors)
+        ("a replica", "sequencer", replicas) if is_replica else ("an acceptor", "consensus", group.acceptors)
     )
     node = cluster.nodes.get(to)
     if node is None:
@@ -194,12 +231,13 @@ def _why_unusable(node: Node) -> str:
 
 def _place(group: Group, leaving: str, cluster: Cluster) -> str | None:
     nodes = cluster.nodes
-    if leaving and leaving not in group.replicas:
+    replicas = places_of(group)
+    if leaving and leaving not in replicas:
         others = _exchanged(group.acceptors, leaving, "")
         return place_one("consensus", others, nodes, cluster.groups, without=(leaving,), preferred=group.replicas)
     # Where an acceptor is, or can be: so replicas and acceptors stay together.
     preferred = [name for name, node in nodes.items() if is_usable(node, "consensus")]
-    others = _exchanged(group.replicas, leaving, "")
+    others = _exchanged(replicas, leaving, "")
     return place_one("sequencer", others, nodes, cluster.groups, without=(leaving,), preferred=preferred)
 
 
@@ -248,6 +286,10 @@ def _acceptors(
 def begin(group: Group, incarnation_last: int) -> None:
     """`next` is the configuration from now on, and nobody has started in it."""
     check_has_survivors(group)
+    if has_views(group):
+        group.placement[:] = group.next.replicas
+        group.ClearField("next")
+        return
     previous = Configuration(
         number=group.configuration, replicas=group.replicas, acceptors=group.acceptors, lost=group.lost
     )
@@ -271,9 +313,14 @@ def check_begins(group: Group, number: int) -> None:
 
 
 def record_started(group: Group, number: int, members: Collection[str]) -> bool:
-    """Whether that was news. Who started in the meantime and lost it again does not count."""
+    """Whether that was news. Who started in the meantime and lost it again does not count.
+
+    In a group with views it is about a view that is complete, and these have installed it.
+    """
     if group.configuration != number:
         raise precondition(f"the group {group.name} is in configuration {group.configuration}, not {number}")
+    if has_views(group) and group.HasField("previous"):
+        raise precondition(f"view {number} of the group {group.name} is not complete: nobody has installed it")
     strangers = [name for name in members if name not in members_of(group)]
     if strangers:
         raise bad_argument(f"{quoted(strangers[0])} is no member of the group {group.name}")
@@ -307,6 +354,8 @@ def loss_of(group: Group, node: str, incarnation: int | None) -> Loss:
     before = node in members_of(group.previous) and node not in group.previous.lost
     if node not in members_of(group) or node in group.lost:
         return Loss(before, False)
+    if has_views(group):
+        return Loss(before, True)  # Whoever lost something is left out of the next view, and comes back behind it.
     is_old = incarnation is not None and incarnation <= group.incarnation_before
     return Loss(before, before or not (is_old and node in group.starting))
 

@@ -1,14 +1,15 @@
 """The commands that change who holds a group, and which nodes there are.
 
-Each takes the agreed state and is refused before it has changed anything. All of them came with level 1: members
-whose software is older would not know what to make of them, so they are refused until no node has such software.
+Each takes the agreed state and is refused before it has changed anything. They came with level 1, those about
+views with level 2: members whose software is older would not know what to make of them, so they are refused until
+no node has such software.
 """
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ordercast.core.errors import InvariantBroken
-from ordercast.core.members import learners_of
+from ordercast.core.members import has_views
 from ordercast.membership import settings as limits
 from ordercast.membership.changes import (
     Cluster,
@@ -16,15 +17,21 @@ from ordercast.membership.changes import (
     check_begins,
     everyone_of,
     lose,
+    newcomers_of,
     prepared,
     record_started,
 )
+from ordercast.membership.changing_views import complete, define
 from ordercast.membership.refusals import Code, Refused, bad_argument, precondition
+from ordercast.protocols.catalogue import PROTOCOLS, level_of
 from ordercast.v1.membership_pb2 import (
     BeginConfiguration,
     CancelChange,
     ChangeReplicas,
+    Command,
     CommandResult,
+    CompleteView,
+    DefineView,
     DrainNode,
     GiveUpDisk,
     Node,
@@ -37,12 +44,19 @@ from ordercast.v1.membership_pb2 import (
 if TYPE_CHECKING:
     from ordercast.membership.state import State
 
-#: From this level on there are the commands below.
+#: From this level on there are the commands below; and from this one on those about views.
 CHANGES_LEVEL = 1
+VIEWS_LEVEL = 2
+ABOUT_VIEWS = ("define_view", "complete_view")
 
 
 def too_early(kind: str, level: int) -> str | None:
     """Why a command cannot be executed in a cluster of this level, if it cannot."""
+    if kind in ABOUT_VIEWS and level < VIEWS_LEVEL:
+        return (
+            f"not all nodes run software that knows views: the cluster has level {level}, and that takes level "
+            f"{VIEWS_LEVEL}; it rises by itself when every registered node runs newer software"
+        )
     if kind in COMMANDS and kind != "raise_level" and level < CHANGES_LEVEL:
         return (
             "not all nodes run software that can change replicas, drain and remove nodes, or give up disks: the "
@@ -52,13 +66,30 @@ def too_early(kind: str, level: int) -> str | None:
     return None
 
 
+def not_understood(command: Command, level: int) -> str | None:
+    """Why a command must not reach the log of a cluster of this level, if it must not.
+
+    A domain whose protocol older software does not know is refused by all members, in the words of that software.
+    Whoever asked for it had better hear why.
+    """
+    kind = command.WhichOneof("what") or ""
+    protocol = command.create_domain.protocol if kind == "create_domain" else ""
+    if protocol in PROTOCOLS and level < level_of(protocol):
+        return (
+            f"not all nodes run software that has the protocol {protocol}: the cluster has level {level}, and "
+            f"that takes level {level_of(protocol)}; it rises by itself when every registered node runs newer "
+            "software"
+        )
+    return too_early(kind, level)
+
+
 # --------------------------------------------------------------------------------------------- configurations
 
 
 def _change_replicas(state: "State", change: ChangeReplicas, result: CommandResult) -> None:
     group = state.group_called(change.group)
     group.next.CopyFrom(prepared(group, change, Cluster(state.nodes, state.groups.values())))
-    if not learners_of(group):
+    if not newcomers_of(group):
         begin(group, state.incarnation_last)
     state.stamp(group)
     result.group.CopyFrom(group)
@@ -66,7 +97,7 @@ def _change_replicas(state: "State", change: ChangeReplicas, result: CommandResu
 
 def _cancel_change(state: "State", cancel: CancelChange, result: CommandResult) -> None:
     group = state.group_called(cancel.group)
-    if group.HasField("previous"):
+    if group.HasField("previous") and not has_views(group):
         raise precondition(
             f"configuration {group.configuration} of the group {group.name} has begun: it is too late to cancel it"
         )
@@ -89,6 +120,20 @@ def _record_started(state: "State", record: RecordStarted, result: CommandResult
     group = state.group_with(record.group)
     if record_started(group, record.configuration, record.members):
         state.stamp(group)
+    result.group.CopyFrom(group)
+
+
+def _define_view(state: "State", view: DefineView, result: CommandResult) -> None:
+    group = state.group_with(view.group)
+    define(group, view, state.nodes)
+    state.stamp(group)
+    result.group.CopyFrom(group)
+
+
+def _complete_view(state: "State", view: CompleteView, result: CommandResult) -> None:
+    group = state.group_with(view.group)
+    complete(group, view.number)
+    state.stamp(group)
     result.group.CopyFrom(group)
 
 
@@ -202,6 +247,8 @@ COMMANDS: dict[str, Handler] = {
     "cancel_change": _cancel_change,
     "begin_configuration": _begin_configuration,
     "record_started": _record_started,
+    "define_view": _define_view,
+    "complete_view": _complete_view,
     "record_lost": _record_lost,
     "give_up_disk": _give_up_disk,
     "drain_node": _drain_node,

@@ -4,10 +4,11 @@ The sibling machine "log" (protocols/paxos/log.py) orders batches of commands; S
 one batch is under way, the commands that arrive become the next one. Everything durable is the log's.
 
 The leader has duties: to found the cluster, to tell from heartbeats who is there, to forget what everyone is done
-with, and to see to it that groups are held by those who should hold them (reassignment.py). What it heard is a
-belief and lives in memory alone: a new leader hears for itself before it judges. So whatever it concludes from
-silence may be wrong without harm. What it must not get wrong (retire, remove) rests on what nodes said in their
-present incarnations, and the state checks it once more.
+with, to see to it that groups are held by those who should hold them (reassignment.py), and to take virtually
+synchronous ones from view to view (view_duties.py). What it heard is a belief and lives in memory alone: a new
+leader hears for itself before it judges. So whatever it concludes from silence may be wrong without harm. What it
+must not get wrong (retire, remove) rests on what nodes said in their present incarnations, and the state checks it
+once more.
 """
 
 from dataclasses import dataclass, field
@@ -15,11 +16,12 @@ from dataclasses import dataclass, field
 from ordercast.core.errors import InvariantBroken, RemoteProtocolError
 from ordercast.core.ids import pack_u64
 from ordercast.core.machine import Effect, Event, Hand, SetTimer, Start, TimerFired
-from ordercast.membership.commands import too_early
+from ordercast.membership.commands import not_understood
 from ordercast.membership.reassignment import Reassignment
 from ordercast.membership.refusals import Code
 from ordercast.membership.settings import COMMAND_FRAMING_BYTES, HEARTBEAT_BYTES_MAX, MembershipSettings
 from ordercast.membership.state import State, shape_error
+from ordercast.membership.view_duties import Reports, reports_in, view_duties
 from ordercast.protocols.paxos.log import (
     Append,
     AppendRefused,
@@ -211,10 +213,9 @@ class Membership:
 
     def _why_not_now(self, command: Command) -> str | None:
         """What older software does not know must not reach the log: members with it would judge otherwise."""
-        kind = command.WhichOneof("what") or ""
-        if kind == "raise_level":
+        if command.WhichOneof("what") == "raise_level":
             return "the level of a cluster rises by itself, when all nodes have it"
-        return too_early(kind, self.state.level) if self.state.cluster_id else None
+        return not_understood(command, self.state.level) if self.state.cluster_id else None
 
     def _refuse(self, tag: bytes, code: Code, message: str) -> None:
         result = CommandResult(code=code, message=message, revision=self.state.revision)
@@ -259,6 +260,7 @@ class Membership:
                     self.out.append(Executed(one.tag, result))
         if self.state.changed != changed:
             self.out.append(StateChanged(self.state.revision))
+            self._look_after_views()
         if self.state.revision - self.snapshot_at >= self.settings.snapshot_every:
             self.snapshot_at = self.state.revision
             snapshot = Truncate(self.now, self.wall, self.state.revision, self.state.to_bytes())
@@ -324,13 +326,16 @@ class Membership:
         if node is None or node.incarnation != request.incarnation or node.ended:
             return
         clear_of = frozenset(request.clear_of)
-        beats = self._heard_of(node).beats + 1
+        before = self._heard_of(node)
+        beats = before.beats + 1
         self.heard[node.name] = Heard(node.incarnation, self.now, request, beats, clear_of)
         if self.retiring is not None and request.oldest_open < self.retiring[0]:
             self.retiring = None
         self.removing = {group: since for group, since in self.removing.items() if group in clear_of}
         if request.leaving and self.leader == self.process:
             self._judge(node)
+        if before.heartbeat is None or _about_views(before.heartbeat) != _about_views(request):
+            self._look_after_views()
 
     def _listen(self) -> None:
         """From now on silence counts, and nothing that was said before: it may be from long ago."""
@@ -371,6 +376,30 @@ class Membership:
         self._remove_groups(involved)
         for about, command in self.reassignment.duties(self.state, self._heartbeats(), self.now):
             self._duty(about, command)
+        self._look_after_views()
+
+    def _look_after_views(self) -> None:
+        """Also between ticks, when something was decided or heard: everyone waits while a view changes."""
+        if self.leader != self.process:
+            return
+        # Only those that were heard: to listen to the others begins with a tick.
+        heartbeats = {
+            name: heard.heartbeat
+            for name, heard in self.heard.items()
+            if heard.heartbeat is not None and self._is_present(name, heard.incarnation)
+        }
+        # One that said so and fell silent is gone.
+        leaving = [
+            name
+            for name, heartbeat in heartbeats.items()
+            if heartbeat.leaving and self.now - self.heard[name].at < self.settings.suspect_s
+        ]
+        for about, command in view_duties(self.state, heartbeats, leaving):
+            self._duty(about, command)
+
+    def _is_present(self, name: str, incarnation: int) -> bool:
+        node = self.state.nodes.get(name)
+        return node is not None and node.incarnation == incarnation and not node.ended
 
     def _heartbeats(self) -> dict[str, HeartbeatRequest]:
         """The latest of those who are there."""
@@ -481,3 +510,7 @@ class Membership:
     def _is_clear(self, node: Node, group: str, revision: int) -> bool:
         heard = self._heard_of(node)
         return heard.heartbeat is not None and heard.heartbeat.revision >= revision and group in heard.clear_of
+
+
+def _about_views(heartbeat: HeartbeatRequest) -> tuple[bool, Reports]:
+    return heartbeat.leaving, reports_in(heartbeat)

@@ -7,6 +7,7 @@ state and of nothing else, so every member places alike.
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ordercast.core.members import places_of
 from ordercast.membership.settings import REPLICAS_DEFAULT
 from ordercast.v1.membership_pb2 import GROUP_STATE_DELETING, Group, Node
 
@@ -37,11 +38,12 @@ def load_of(nodes: Iterable[Node], groups: Iterable[Group]) -> dict[str, int]:
     """How many replicas and acceptors each node has, or will have soon."""
     load = dict.fromkeys((node.name for node in nodes), 0)
     for group in groups:
+        replicas = places_of(group)
         newcomers = (
-            *(name for name in group.next.replicas if name not in group.replicas),
+            *(name for name in group.next.replicas if name not in replicas),
             *(name for name in group.next.acceptors if name not in group.acceptors),
         )
-        for name in (*group.replicas, *group.acceptors, *newcomers):
+        for name in (*replicas, *group.acceptors, *newcomers):
             if name in load:
                 load[name] += 1
     return load
@@ -50,10 +52,12 @@ def load_of(nodes: Iterable[Node], groups: Iterable[Group]) -> dict[str, int]:
 # ------------------------------------------------------------------------------------------------- a new group
 
 
-def place(nodes: Sequence[Node], groups: Iterable[Group], count: int) -> Placement:
+def place(nodes: Sequence[Node], groups: Iterable[Group], count: int, *, with_acceptors: bool = True) -> Placement:
     """`count` of 0 means as many as there are nodes, at most three; else exactly so many of both kinds."""
     load = load_of(nodes, groups)
     replicas = _choose(usable_nodes(nodes, "sequencer"), "sequencer", count, load, ())
+    if not with_acceptors:
+        return Placement(replicas, ())
     # A group whose replicas and acceptors share nodes sends less over the network and depends on fewer of them.
     acceptors = _choose(usable_nodes(nodes, "consensus"), "consensus", count, load, replicas)
     return Placement(replicas, acceptors)
@@ -111,14 +115,15 @@ def place_one(
 def least_missed(group: Group, nodes: Mapping[str, Node], groups: Iterable[Group]) -> str:
     """Which replica goes: one that is no use anyway, or else from where there are the most."""
     load = load_of(nodes.values(), groups)
-    zones = [nodes[name].zone for name in group.replicas]
+    replicas = places_of(group)
+    zones = [nodes[name].zone for name in replicas]
 
     def uselessness(name: str) -> tuple[int, ...]:
         node = nodes[name]
         marks = (name in group.lost, node.ended, node.suspected, node.draining, node.read_only)
         return *map(int, marks), zones.count(node.zone), load[name]
 
-    return max(sorted(group.replicas), key=uselessness)
+    return max(sorted(replicas), key=uselessness)
 
 
 # ------------------------------------------------------------------------------------------------- evening out
@@ -155,12 +160,12 @@ class _Balance:
         self.held: dict[str, dict[str, Group]] = {name: {} for name in self.usable}
         for group in sorted(groups, key=lambda group: group.name):
             is_changing = group.HasField("next") or group.HasField("previous")
-            for name in group.next.replicas if group.HasField("next") else group.replicas:
+            for name in group.next.replicas if group.HasField("next") else places_of(group):
                 if name in self.load:
                     self.load[name] += 1
             if not (is_changing or group.lost or group.state == GROUP_STATE_DELETING):
                 self.movable[group.name] = group
-                for name in group.replicas:
+                for name in places_of(group):
                     self.held.get(name, {})[group.name] = group
 
     def plan(self) -> list[Move]:
@@ -175,8 +180,9 @@ class _Balance:
     def _spread(self, group: Group) -> None:
         """Out of the zone that has too many of the group's replicas, if there is another."""
         best: tuple[int, int, str, str] | None = None
-        zones = [self.nodes[name].zone for name in group.replicas if name in self.nodes]
-        for node in group.replicas:
+        replicas = places_of(group)
+        zones = [self.nodes[name].zone for name in replicas if name in self.nodes]
+        for node in replicas:
             if node not in self.load or zones.count(self.nodes[node].zone) == 1:
                 continue
             for to in self.usable:
@@ -211,16 +217,16 @@ class _Balance:
     def _fits(self, group: Group, node: str, to: str) -> bool:
         """An acceptor goes where its replica goes: what was on one node stays on one."""
         takes_acceptor = node not in group.acceptors or is_usable(self.nodes[to], "consensus")
-        return to not in group.replicas and takes_acceptor
+        return to not in places_of(group) and takes_acceptor
 
     def _gain(self, group: Group, node: str, to: str) -> int:
         """How many fewer replicas there are in the same zone as the one that moves."""
-        zones = [self.nodes[name].zone for name in group.replicas if name != node and name in self.nodes]
+        zones = [self.nodes[name].zone for name in places_of(group) if name != node and name in self.nodes]
         return zones.count(self.nodes[node].zone) - zones.count(self.nodes[to].zone)
 
     def _move(self, group: Group, node: str, to: str) -> None:
         del self.movable[group.name]
-        for name in group.replicas:
+        for name in places_of(group):
             self.held.get(name, {}).pop(group.name, None)
         self.load[node] -= 1
         self.load[to] += 1

@@ -5,20 +5,23 @@ belief, and so is who is missing for how long. A new leader hears for itself, an
 belief is wrong, a configuration begins before somebody has the log, and waits for it, or a replica moves that need
 not have.
 
-Every duty is a command that says what it is about, so that it is not begun twice.
+Every duty is a command that says what it is about, so that it is not begun twice. In groups with views, changes
+are about where they should be, and the views follow from that (view_duties.py).
 """
 
 from collections.abc import Container, Iterator, Mapping
 from itertools import islice
 
-from ordercast.core.members import learners_of
+from ordercast.core.members import has_views
 from ordercast.membership.changes import (
     Cluster,
     has_survivors,
     is_changing,
     loss_of,
     members_of,
+    newcomers_of,
     prepared,
+    seats_of,
 )
 from ordercast.membership.commands import CHANGES_LEVEL
 from ordercast.membership.refusals import Refused
@@ -134,19 +137,22 @@ class _Round:
         return loss.before or loss.now
 
     def _go_on(self, group: Group) -> Iterator[Duty]:
-        number = group.configuration
-        started = [name for name in group.starting if self._reported(group, name).started]
-        if started:
-            record = RecordStarted(group=group.id, configuration=number, members=started)
-            yield f"started {group.id}", Command(record_started=record)
+        if not has_views(group):
+            yield from self._record_started(group)
         if not (group.HasField("next") and has_survivors(group)):
             return
-        newcomers = learners_of(group)
+        newcomers = newcomers_of(group)
         if all(self._has_caught_up(group, name) for name in newcomers):
             begin = BeginConfiguration(group=group.id, configuration=group.next.number)
             yield f"change {group.id}", Command(begin_configuration=begin)
         elif any(self.duty.gone_for_s(name, self.now) >= self.settings.cancel_after_s for name in newcomers):
             yield f"change {group.id}", Command(cancel_change=CancelChange(group=group.id))
+
+    def _record_started(self, group: Group) -> Iterator[Duty]:
+        started = [name for name in group.starting if self._reported(group, name).started]
+        if started:
+            record = RecordStarted(group=group.id, configuration=group.configuration, members=started)
+            yield f"started {group.id}", Command(record_started=record)
 
     def _reported(self, group: Group, name: str) -> GroupProgress:
         """What the node says of the group, in its present configuration."""
@@ -164,12 +170,13 @@ class _Round:
     # ----------------------------------------------------------------------------------------- new changes
 
     def _restore(self) -> Iterator[Duty]:
-        """Members that lost what they had, and are there."""
+        """Members that lost what they had, and are there. Views leave them out and take them in by themselves."""
         restored = [group for group in self.groups if is_changing(group) and _stays_in_place(group)]
         room = self.settings.moves_at_once - len(restored)
         wanted = (
             (group, name)
             for group in self._in_turn("restore")
+            if not has_views(group)
             for name in group.lost
             if not (self.state.nodes[name].suspected or self.state.nodes[name].ended)
         )
@@ -180,10 +187,10 @@ class _Round:
         leaving = frozenset(name for name, node in self.state.nodes.items() if self._is_relieved(node))
         if not leaving:
             return
-        under_way = [group for group in self.groups if is_changing(group) and _leaves(group, leaving)]
+        under_way = [group for group in self.groups if _is_relieving(group, leaving)]
         room = self.settings.moves_at_once - len(under_way)
         groups = self._in_turn("relieve")
-        wanted = ((group, name) for group in groups for name in members_of(group) if name in leaving)
+        wanted = ((group, name) for group in groups for name in seats_of(group) if name in leaving)
         # Whoever is lost and has no other place stays, and is restored when it is there.
         yield from self._replacements("relieve", wanted, room, in_place=False)
 
@@ -226,13 +233,15 @@ class _Round:
 
 def _stays_in_place(group: Group) -> bool:
     other = group.next if group.HasField("next") else group.previous
-    return members_of(group) == members_of(other)
+    return not has_views(group) and members_of(group) == members_of(other)
 
 
-def _leaves(group: Group, nodes: Container[str]) -> bool:
-    """Whether one of the nodes is a member of the older configuration and not of the newer."""
+def _is_relieving(group: Group, nodes: Container[str]) -> bool:
+    """Whether a change is under way after which one of the nodes is no member any more."""
+    if not is_changing(group):
+        return False
     if group.HasField("next"):
-        old, new = members_of(group), members_of(group.next)
+        old, new = seats_of(group), members_of(group.next)
     else:
-        old, new = members_of(group.previous), members_of(group)
+        old, new = members_of(group.previous), seats_of(group)
     return any(name in nodes and name not in new for name in old)

@@ -24,7 +24,7 @@ from ordercast.membership.names import (
 )
 from ordercast.membership.placement import NotEnoughNodes, place
 from ordercast.membership.refusals import Code, Refused, precondition
-from ordercast.protocols.catalogue import check_domain
+from ordercast.protocols.catalogue import WITH_VIEWS, check_domain
 from ordercast.v1.membership_pb2 import (
     GROUP_STATE_ACTIVE,
     GROUP_STATE_DELETED,
@@ -62,6 +62,8 @@ NOT_REMEMBERED = (
     "retire",
     "begin_configuration",
     "record_started",
+    "define_view",
+    "complete_view",
     "record_lost",
     "raise_level",
 )
@@ -325,6 +327,7 @@ class State:
             group = self.groups[name]
             configurations = (group, group.previous, group.next)
             replicas = [holder for one in configurations for holder in one.replicas]
+            replicas += [*group.placement, *group.leaving]
             acceptors = [holder for one in configurations for holder in one.acceptors]
             for service, holders in (("sequencer", replicas), ("consensus", acceptors)):
                 if node.name in holders and service not in node.services:
@@ -395,7 +398,7 @@ class State:
             message = f"settings of {size} bytes are more than {limits.DOMAIN_SETTINGS_BYTES_MAX}"
             raise Refused(Code.INVALID_ARGUMENT, message)
         try:
-            check_domain(create.protocol, settings)
+            check_domain(create.protocol, settings, self.level)
         except ValueError as error:
             raise Refused(Code.INVALID_ARGUMENT, str(error)) from error
         domain = self.domains.get(create.name)
@@ -422,8 +425,11 @@ class State:
             raise Refused(Code.INVALID_ARGUMENT, f"a group has at most {limits.REPLICAS_MAX} replicas")
         if len(self.groups) >= limits.GROUPS_MAX:
             raise Refused(Code.RESOURCE_EXHAUSTED, f"there are {limits.GROUPS_MAX} groups: no more fit")
+        has_views = self.domains[domain].protocol in WITH_VIEWS
         try:
-            placement = place(list(self.nodes.values()), self.groups.values(), create.replicas)
+            placement = place(
+                list(self.nodes.values()), self.groups.values(), create.replicas, with_acceptors=not has_views
+            )
         except NotEnoughNodes as error:
             raise Refused(Code.FAILED_PRECONDITION, str(error)) from error
         self.group_last += 1
@@ -437,6 +443,10 @@ class State:
             state=GROUP_STATE_ACTIVE,
             retention=create.retention,
         )
+        if has_views:
+            # The first view is complete from the beginning: there is nothing before it.
+            group.placement[:] = placement.replicas
+            group.incarnations[:] = [self.nodes[name].incarnation for name in placement.replicas]
         self.stamp(group)
         self.groups[group.name] = group
         result.group.CopyFrom(group)

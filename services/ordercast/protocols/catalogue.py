@@ -5,21 +5,36 @@ A protocol's parser takes names and values as users write them, and raises a Val
 
 from collections.abc import Callable, Mapping
 
+from ordercast.core.level import LEVEL
+from ordercast.protocols.isis import settings as isis
 from ordercast.protocols.scalatom import settings as scalatom
 
 Parser = Callable[[Mapping[str, str]], object]
 
-PROTOCOLS: Mapping[str, Parser] = {"scalatom": scalatom.from_map}
+PROTOCOLS: Mapping[str, Parser] = {"isis": isis.from_map, "scalatom": scalatom.from_map}
+#: The level (core/level.py) that a cluster needs for them, if they have not been there from the beginning.
+LEVELS: Mapping[str, int] = {"isis": 2}
+#: Those whose groups have views: membership defines one after the other, as processes come and go.
+WITH_VIEWS = ("isis",)
 
 
 class UnknownProtocol(ValueError):  # noqa: N818 (it names what happened)
     pass
 
 
-def check_domain(protocol: str, settings: Mapping[str, str]) -> None:
-    """Raises a ValueError, whose text can be shown to users, if no domain can be like this."""
-    parse = PROTOCOLS.get(protocol)
+def level_of(protocol: str) -> int:
+    """That a cluster needs for domains with this protocol."""
+    return LEVELS.get(protocol, 0)
+
+
+def check_domain(protocol: str, settings: Mapping[str, str], level: int = LEVEL) -> None:
+    """Raises a ValueError, whose text can be shown to users, if no domain can be like this.
+
+    In a cluster of a lower level, to the letter what the software of that level says.
+    """
+    there = {name: parse for name, parse in PROTOCOLS.items() if level_of(name) <= level}
+    parse = there.get(protocol)
     if parse is None:
-        known = ", ".join(sorted(PROTOCOLS))
+        known = ", ".join(sorted(there))
         raise UnknownProtocol(f"there is no protocol {protocol[:64]!r}: there are {known}")
     parse(settings)

@@ -59,6 +59,8 @@ def group_view(group: Group) -> GroupView:
         starting=group.starting,
         learners=learners_of(group),
         lost=group.lost,
+        incarnations=group.incarnations,
+        leaving=group.leaving,
     )
 
 

@@ -48,6 +48,8 @@ class LocalLogs:
         #: copied.
         self.serves: Callable[[str], bool] = lambda group: False
         self.holds: Callable[[str], bool] = lambda group: False
+        #: Adds what the protocol's machine knows of the group.
+        self.describe_view: Callable[[str, DescribeReplicaResponse], None] = lambda group, found: None
         self._tails: dict[str, asyncio.Event] = {}
 
     def notify(self, group: str) -> None:
@@ -71,7 +73,7 @@ class LocalLogs:
         await self._written(group)
         bounds = await self._sound(lambda: self.storage.bounds(group))
         repaired, unrepaired = self.repairs(group)
-        return DescribeReplicaResponse(
+        found = DescribeReplicaResponse(
             first_offset=bounds.first_offset,
             next_offset=bounds.next_offset,
             bytes=bounds.bytes,
@@ -80,6 +82,8 @@ class LocalLogs:
             repaired_entries=repaired,
             damaged_entries=unrepaired,
         )
+        self.describe_view(group, found)
+        return found
 
     async def _written(self, group: str) -> None:
         """Until what was delivered here before is on disk.

@@ -30,7 +30,7 @@ from ordercast.core.machine import (
     Retired,
     ViewChanged,
 )
-from ordercast.core.members import learners_of
+from ordercast.core.members import can_leave, has_views, learners_of
 from ordercast.runtime.clock import Clock
 from ordercast.runtime.directory import Directory
 from ordercast.runtime.disbelief import Disbelief
@@ -72,8 +72,12 @@ EXIT_FENCED = 75
 #: Starting again does not help: somebody has to look at the configuration.
 EXIT_REFUSED = 78
 
-#: How often membership hears of those who take part in a change.
+#: How often membership hears of those who take part in a change; and how soon that somebody has got further with
+#: one of a group that has views, whose members wait for it.
 CHANGING_S = 0.1
+FURTHER_S = 0.02
+#: So long a process that stops waits for views without it.
+LEAVE_S_MAX = 3.0
 #: Nothing was decided about a command that is answered so: it may be repeated.
 COME_AGAIN = (grpc.StatusCode.UNAVAILABLE.value[0], grpc.StatusCode.RESOURCE_EXHAUSTED.value[0])
 
@@ -224,6 +228,7 @@ class Node:
                     await service.drain()
                 if self.incarnation:
                     await self._heartbeat()
+                    await self._leave_views()
         except TimeoutError:
             log.warning("what is open could not be finished in time", drain_s=self.settings.drain_s)
         for task in self._tasks:
@@ -304,14 +309,44 @@ class Node:
 
     async def _heartbeats(self) -> None:
         while True:
-            await self._heartbeat()
-            # Everyone in a change waits for the others.
-            is_changing = any(self.name in (*g.starting, *learners_of(g)) for g in self.directory.groups.values())
-            await asyncio.sleep(
-                min(self.settings.heartbeat_s, CHANGING_S) if is_changing else self.settings.heartbeat_s
-            )
+            await self._until_due(await self._heartbeat())
 
-    async def _heartbeat(self) -> None:
+    async def _until_due(self, reported: list[GroupProgress]) -> None:
+        """Until membership has to hear from us again: soon if we are in a change, since everyone in it waits for
+        the others; and if groups have views, as soon as we are further than we said.
+        """
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        while True:
+            changing = [g for g in self.directory.groups.values() if self.name in (*g.starting, *learners_of(g))]
+            heartbeat_s = self.settings.heartbeat_s
+            left_s = begun + (min(heartbeat_s, CHANGING_S) if changing else heartbeat_s) - loop.time()
+            if left_s <= 0:
+                return
+            if not any(has_views(group) for group in changing):
+                await self.wait_for_change(left_s)
+                continue
+            await asyncio.sleep(min(left_s, FURTHER_S))
+            if _steps(self._progress()) != _steps(reported):
+                return
+
+    async def _leave_views(self) -> None:
+        """Membership has heard that we leave. Until views go on without us, the others need our contribution."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_S_MAX):
+                while self._is_expected():
+                    await self.wait_for_change(CHANGING_S)
+
+    def _is_expected(self) -> bool:
+        """In a view that is about to be left. One that nothing can follow is left as it is."""
+        up = [name for name, node in self.directory.nodes.items() if not (node.suspected or node.ended)]
+        return any(
+            has_views(group) and self.name in (*group.replicas, *group.leaving) and can_leave(group, self.name, up)
+            for group in self.directory.groups.values()
+        )
+
+    async def _heartbeat(self) -> list[GroupProgress]:
+        """What it said of changes."""
         revision = self.directory.revision
         oldest_open, clear_of, progress = await self._what_is_open()
         request = HeartbeatRequest(
@@ -330,6 +365,7 @@ class Node:
         if response is not None and (response.incarnation > self.incarnation or response.ended):
             log.critical("this incarnation was given up", latest=response.incarnation)
             os._exit(EXIT_FENCED)
+        return progress
 
     async def _what_is_open(self) -> tuple[int, list[str], list[GroupProgress]]:
         """The lowest gateway incarnation with something open here, the deleted groups we are clear of, and how far
@@ -492,3 +528,8 @@ class Node:
             log.error("the disk is full: nothing new is taken until there is room")
         else:
             log.info("there is room on the disk again")
+
+
+def _steps(progress: list[GroupProgress]) -> list[tuple[str, int, bool, bool]]:
+    """What others wait for; not how far a copy is."""
+    return [(one.group, one.configuration, one.started, one.caught_up) for one in progress]

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 
 from ordercast.core.machine import Machine
+from ordercast.protocols.isis import settings as isis
+from ordercast.protocols.isis.machine import Isis
 from ordercast.protocols.paxos.proposer import Proposer
+from ordercast.protocols.scalatom import settings as scalatom
 from ordercast.protocols.scalatom.machine import PROPOSER, Scalatom
-from ordercast.protocols.scalatom.settings import from_map
 
 
 def ordering_machines(
@@ -13,9 +15,11 @@ def ordering_machines(
 ) -> dict[str, Machine]:
     """By role; the protocol's own machine has the protocol's name."""
     match protocol:
+        case "isis":
+            return {protocol: Isis(process, isis.from_map(settings), observe=observe)}
         case "scalatom":
             return {
-                protocol: Scalatom(process, from_map(settings), observe=observe),
+                protocol: Scalatom(process, scalatom.from_map(settings), observe=observe),
                 PROPOSER: Proposer(process, protocol),
             }
     raise ValueError(f"no sequencer knows the protocol {protocol!r}")

@@ -52,9 +52,8 @@ class Retention:
         limit, age_s = group.retention.bytes, group.retention.age_s
         after_ms = node.clock.wall_ms() - age_s * 1000 if age_s else 0
         wanted = node.storage.floor(group.id, limit, after_ms)
-        slowest = min((peer.position for peer in replica.peers.values()), default=wanted)
         at_least = node.storage.floor(group.id, 2 * limit, 0) if limit else 0
-        floor = min(wanted, max(slowest, at_least), replica.retained_from())
+        floor = min(wanted, max(replica.slowest(wanted), at_least), replica.retained_from())
         begin = node.storage.begin_of(group.id)
         begins = begin.position if begin is not None else floor
         if floor > begins:

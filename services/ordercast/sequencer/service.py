@@ -7,13 +7,14 @@ import structlog
 
 from ordercast.core.machine import Machine
 from ordercast.core.members import holders_of
+from ordercast.protocols.isis.machine import Isis
 from ordercast.runtime.node import Node
 from ordercast.sequencer.protocols import ordering_machines
 from ordercast.sequencer.repair import LogRepair
 from ordercast.sequencer.retention import Retention
 from ordercast.sequencer.server import SequencerServer
 from ordercast.v1.membership_pb2 import Domain
-from ordercast.v1.sequencer_pb2 import DESCRIPTOR
+from ordercast.v1.sequencer_pb2 import DESCRIPTOR, DescribeReplicaResponse
 from ordercast.v1.sequencer_pb2_grpc import add_SequencerServiceServicer_to_server
 
 log = structlog.get_logger("sequencer")
@@ -28,6 +29,7 @@ class Sequencer:
         self.repair = LogRepair(node)
         node.logs.serves = self._serves
         node.logs.holds = self._holds
+        node.logs.describe_view = self._describe_view
         self._changed = asyncio.Event()
         node.logs.mend = self.repair.mend
         node.host.mend = lambda damaged: asyncio.ensure_future(self.repair.mend(damaged))
@@ -39,6 +41,18 @@ class Sequencer:
     def _holds(self, group: str) -> bool:
         found = self.node.directory.groups.get(group)
         return found is not None and self.node.name in holders_of(found)
+
+    def _describe_view(self, group: str, found: DescribeReplicaResponse) -> None:
+        """Who holds the token is nobody's business but the members': membership does not know."""
+        known = self.node.directory.groups.get(group)
+        domain = self.node.directory.domains.get(known.domain) if known is not None else None
+        slot = self.node.host.slots.get((domain.name, domain.protocol)) if domain is not None else None
+        if slot is None or not isinstance(slot.machine, Isis):
+            return
+        replica = slot.machine.replicas.get(group)
+        era = replica.installed if replica is not None else None
+        if era is not None:
+            found.view, found.token_holder = era.view, era.members[era.token.holder]
 
     def machines(self, domain: Domain) -> dict[str, Machine]:
         observe = self.node.settings.stages

@@ -7,6 +7,7 @@ once it knows it, and gives up what is for a group that is being deleted.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from ordercast.core.ids import pack_u64, sn_of, unpack_u64
 from ordercast.core.machine import (
@@ -100,9 +101,9 @@ class Board:
     #: What senders gave up because its group is being deleted. Some of it may be delivered all the same.
     given_up: dict[MessageKey, None] = field(default_factory=dict)
     #: (session clock, message) of receipts and deliveries, latest last.
-    tokens: list[tuple[int, MessageKey]] = field(default_factory=list)
+    tokens: list[tuple[Any, MessageKey]] = field(default_factory=list)
 
-    def post(self, clock: int, key: MessageKey) -> None:
+    def post(self, clock: Any, key: MessageKey) -> None:
         self.tokens.append((clock, key))
         del self.tokens[:-64]
 
@@ -247,7 +248,7 @@ class Client:
             first_sequence=first,
             messages=messages,
             unordered=plan.unordered,
-            session=pack_u64(self.session) if self.session else b"",
+            session=self.session_token(),
         )
         return self._send(request, dict.fromkeys(range(first, first + plan.count)), now)
 
@@ -257,8 +258,18 @@ class Client:
         self.outstanding.append(Request(request, missing))
         return [Send((self.gateway,), request)]
 
-    def _see(self, clock: int, key: MessageKey) -> None:
+    def session_token(self) -> bytes:
+        return pack_u64(self.session) if self.session else b""
+
+    def learn(self, clock: Any) -> None:
         self.session = max(self.session, clock)
+
+    def clock_in(self, reply: PublishReply) -> Any:
+        """What a receipt says its reader has seen, as it is told to others."""
+        return max(unpack_u64(reply.session), sn_of(reply.order_key) if reply.order_key else 0)
+
+    def _see(self, clock: Any, key: MessageKey) -> None:
+        self.learn(clock)
         self.after.append(key)
         del self.after[:-8]
 
@@ -298,7 +309,7 @@ class Client:
             for request in self.outstanding:
                 if tuple(request.message.groups) == groups:
                     request.missing.pop(key[2], None)
-            clock = max(unpack_u64(reply.session), sn_of(reply.order_key) if reply.order_key else 0)
+            clock = self.clock_in(reply)
             self._see(clock, key)
             self.board.post(clock, key)
         self._forget(lambda request: not request.missing)

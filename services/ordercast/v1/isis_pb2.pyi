@@ -84,20 +84,22 @@ class Stability(_message.Message):
     def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., row: _Optional[_Union[SyncedRow, _Mapping]] = ...) -> None: ...
 
 class SetsOrder(_message.Message):
-    __slots__ = ("group", "view", "first_position", "keys", "holder", "turn")
+    __slots__ = ("group", "view", "first_position", "keys", "holder", "turn", "since")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     VIEW_FIELD_NUMBER: _ClassVar[int]
     FIRST_POSITION_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
     HOLDER_FIELD_NUMBER: _ClassVar[int]
     TURN_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
     group: str
     view: int
     first_position: int
     keys: _containers.RepeatedCompositeFieldContainer[CastKey]
     holder: int
     turn: int
-    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., first_position: _Optional[int] = ..., keys: _Optional[_Iterable[_Union[CastKey, _Mapping]]] = ..., holder: _Optional[int] = ..., turn: _Optional[int] = ...) -> None: ...
+    since: int
+    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., first_position: _Optional[int] = ..., keys: _Optional[_Iterable[_Union[CastKey, _Mapping]]] = ..., holder: _Optional[int] = ..., turn: _Optional[int] = ..., since: _Optional[int] = ...) -> None: ...
 
 class Resume(_message.Message):
     __slots__ = ("group", "view", "received", "positions")
@@ -112,14 +114,16 @@ class Resume(_message.Message):
     def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., received: _Optional[int] = ..., positions: _Optional[int] = ...) -> None: ...
 
 class EpochFlush(_message.Message):
-    __slots__ = ("group", "view", "epoch")
+    __slots__ = ("group", "view", "epoch", "sent")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     VIEW_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SENT_FIELD_NUMBER: _ClassVar[int]
     group: str
     view: int
     epoch: int
-    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., epoch: _Optional[int] = ...) -> None: ...
+    sent: int
+    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., epoch: _Optional[int] = ..., sent: _Optional[int] = ...) -> None: ...
 
 class Forward(_message.Message):
     __slots__ = ("view", "cast")

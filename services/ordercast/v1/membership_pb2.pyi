@@ -137,7 +137,7 @@ class Retention(_message.Message):
     def __init__(self, bytes: _Optional[int] = ..., age_s: _Optional[int] = ...) -> None: ...
 
 class Group(_message.Message):
-    __slots__ = ("name", "id", "domain", "configuration", "replicas", "acceptors", "state", "retention", "revision", "previous", "starting", "lost", "next", "incarnation_before")
+    __slots__ = ("name", "id", "domain", "configuration", "replicas", "acceptors", "state", "retention", "revision", "previous", "starting", "lost", "next", "incarnation_before", "placement", "incarnations", "leaving")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     DOMAIN_FIELD_NUMBER: _ClassVar[int]
@@ -152,6 +152,9 @@ class Group(_message.Message):
     LOST_FIELD_NUMBER: _ClassVar[int]
     NEXT_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENT_FIELD_NUMBER: _ClassVar[int]
+    INCARNATIONS_FIELD_NUMBER: _ClassVar[int]
+    LEAVING_FIELD_NUMBER: _ClassVar[int]
     name: str
     id: str
     domain: str
@@ -166,7 +169,10 @@ class Group(_message.Message):
     lost: _containers.RepeatedScalarFieldContainer[str]
     next: Configuration
     incarnation_before: int
-    def __init__(self, name: _Optional[str] = ..., id: _Optional[str] = ..., domain: _Optional[str] = ..., configuration: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., revision: _Optional[int] = ..., previous: _Optional[_Union[Configuration, _Mapping]] = ..., starting: _Optional[_Iterable[str]] = ..., lost: _Optional[_Iterable[str]] = ..., next: _Optional[_Union[Configuration, _Mapping]] = ..., incarnation_before: _Optional[int] = ...) -> None: ...
+    placement: _containers.RepeatedScalarFieldContainer[str]
+    incarnations: _containers.RepeatedScalarFieldContainer[int]
+    leaving: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., id: _Optional[str] = ..., domain: _Optional[str] = ..., configuration: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., revision: _Optional[int] = ..., previous: _Optional[_Union[Configuration, _Mapping]] = ..., starting: _Optional[_Iterable[str]] = ..., lost: _Optional[_Iterable[str]] = ..., next: _Optional[_Union[Configuration, _Mapping]] = ..., incarnation_before: _Optional[int] = ..., placement: _Optional[_Iterable[str]] = ..., incarnations: _Optional[_Iterable[int]] = ..., leaving: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Cursor(_message.Message):
     __slots__ = ("group", "name", "offset")
@@ -315,6 +321,28 @@ class BeginConfiguration(_message.Message):
     configuration: int
     def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ...) -> None: ...
 
+class DefineView(_message.Message):
+    __slots__ = ("group", "number", "members", "incarnations", "leaving")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    INCARNATIONS_FIELD_NUMBER: _ClassVar[int]
+    LEAVING_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    number: int
+    members: _containers.RepeatedScalarFieldContainer[str]
+    incarnations: _containers.RepeatedScalarFieldContainer[int]
+    leaving: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, group: _Optional[str] = ..., number: _Optional[int] = ..., members: _Optional[_Iterable[str]] = ..., incarnations: _Optional[_Iterable[int]] = ..., leaving: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class CompleteView(_message.Message):
+    __slots__ = ("group", "number")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    number: int
+    def __init__(self, group: _Optional[str] = ..., number: _Optional[int] = ...) -> None: ...
+
 class RecordStarted(_message.Message):
     __slots__ = ("group", "configuration", "members")
     GROUP_FIELD_NUMBER: _ClassVar[int]
@@ -419,7 +447,7 @@ class ReadCursors(_message.Message):
     def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class Command(_message.Message):
-    __slots__ = ("request_id", "found", "register", "create_domain", "create_group", "delete_group", "remove_group", "mark_node", "end_incarnation", "retire", "move_cursors", "delete_cursor", "read_cursors", "change_replicas", "cancel_change", "begin_configuration", "record_started", "record_lost", "give_up_disk", "drain_node", "remove_node", "raise_level")
+    __slots__ = ("request_id", "found", "register", "create_domain", "create_group", "delete_group", "remove_group", "mark_node", "end_incarnation", "retire", "move_cursors", "delete_cursor", "read_cursors", "change_replicas", "cancel_change", "begin_configuration", "record_started", "record_lost", "give_up_disk", "drain_node", "remove_node", "raise_level", "define_view", "complete_view")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     FOUND_FIELD_NUMBER: _ClassVar[int]
     REGISTER_FIELD_NUMBER: _ClassVar[int]
@@ -442,6 +470,8 @@ class Command(_message.Message):
     DRAIN_NODE_FIELD_NUMBER: _ClassVar[int]
     REMOVE_NODE_FIELD_NUMBER: _ClassVar[int]
     RAISE_LEVEL_FIELD_NUMBER: _ClassVar[int]
+    DEFINE_VIEW_FIELD_NUMBER: _ClassVar[int]
+    COMPLETE_VIEW_FIELD_NUMBER: _ClassVar[int]
     request_id: bytes
     found: FoundCluster
     register: RegisterNode
@@ -464,7 +494,9 @@ class Command(_message.Message):
     drain_node: DrainNode
     remove_node: RemoveNode
     raise_level: RaiseLevel
-    def __init__(self, request_id: _Optional[bytes] = ..., found: _Optional[_Union[FoundCluster, _Mapping]] = ..., register: _Optional[_Union[RegisterNode, _Mapping]] = ..., create_domain: _Optional[_Union[CreateDomain, _Mapping]] = ..., create_group: _Optional[_Union[CreateGroup, _Mapping]] = ..., delete_group: _Optional[_Union[DeleteGroup, _Mapping]] = ..., remove_group: _Optional[_Union[RemoveGroup, _Mapping]] = ..., mark_node: _Optional[_Union[MarkNode, _Mapping]] = ..., end_incarnation: _Optional[_Union[EndIncarnation, _Mapping]] = ..., retire: _Optional[_Union[RetireIncarnations, _Mapping]] = ..., move_cursors: _Optional[_Union[MoveCursors, _Mapping]] = ..., delete_cursor: _Optional[_Union[DeleteCursor, _Mapping]] = ..., read_cursors: _Optional[_Union[ReadCursors, _Mapping]] = ..., change_replicas: _Optional[_Union[ChangeReplicas, _Mapping]] = ..., cancel_change: _Optional[_Union[CancelChange, _Mapping]] = ..., begin_configuration: _Optional[_Union[BeginConfiguration, _Mapping]] = ..., record_started: _Optional[_Union[RecordStarted, _Mapping]] = ..., record_lost: _Optional[_Union[RecordLost, _Mapping]] = ..., give_up_disk: _Optional[_Union[GiveUpDisk, _Mapping]] = ..., drain_node: _Optional[_Union[DrainNode, _Mapping]] = ..., remove_node: _Optional[_Union[RemoveNode, _Mapping]] = ..., raise_level: _Optional[_Union[RaiseLevel, _Mapping]] = ...) -> None: ...
+    define_view: DefineView
+    complete_view: CompleteView
+    def __init__(self, request_id: _Optional[bytes] = ..., found: _Optional[_Union[FoundCluster, _Mapping]] = ..., register: _Optional[_Union[RegisterNode, _Mapping]] = ..., create_domain: _Optional[_Union[CreateDomain, _Mapping]] = ..., create_group: _Optional[_Union[CreateGroup, _Mapping]] = ..., delete_group: _Optional[_Union[DeleteGroup, _Mapping]] = ..., remove_group: _Optional[_Union[RemoveGroup, _Mapping]] = ..., mark_node: _Optional[_Union[MarkNode, _Mapping]] = ..., end_incarnation: _Optional[_Union[EndIncarnation, _Mapping]] = ..., retire: _Optional[_Union[RetireIncarnations, _Mapping]] = ..., move_cursors: _Optional[_Union[MoveCursors, _Mapping]] = ..., delete_cursor: _Optional[_Union[DeleteCursor, _Mapping]] = ..., read_cursors: _Optional[_Union[ReadCursors, _Mapping]] = ..., change_replicas: _Optional[_Union[ChangeReplicas, _Mapping]] = ..., cancel_change: _Optional[_Union[CancelChange, _Mapping]] = ..., begin_configuration: _Optional[_Union[BeginConfiguration, _Mapping]] = ..., record_started: _Optional[_Union[RecordStarted, _Mapping]] = ..., record_lost: _Optional[_Union[RecordLost, _Mapping]] = ..., give_up_disk: _Optional[_Union[GiveUpDisk, _Mapping]] = ..., drain_node: _Optional[_Union[DrainNode, _Mapping]] = ..., remove_node: _Optional[_Union[RemoveNode, _Mapping]] = ..., raise_level: _Optional[_Union[RaiseLevel, _Mapping]] = ..., define_view: _Optional[_Union[DefineView, _Mapping]] = ..., complete_view: _Optional[_Union[CompleteView, _Mapping]] = ...) -> None: ...
 
 class CommandBatch(_message.Message):
     __slots__ = ("commands",)

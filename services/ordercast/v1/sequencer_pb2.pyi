@@ -385,7 +385,7 @@ class DescribeReplicaRequest(_message.Message):
     def __init__(self, group: _Optional[str] = ...) -> None: ...
 
 class DescribeReplicaResponse(_message.Message):
-    __slots__ = ("first_offset", "next_offset", "bytes", "position", "damaged_records", "repaired_entries", "damaged_entries")
+    __slots__ = ("first_offset", "next_offset", "bytes", "position", "damaged_records", "repaired_entries", "damaged_entries", "view", "token_holder")
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -393,6 +393,8 @@ class DescribeReplicaResponse(_message.Message):
     DAMAGED_RECORDS_FIELD_NUMBER: _ClassVar[int]
     REPAIRED_ENTRIES_FIELD_NUMBER: _ClassVar[int]
     DAMAGED_ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_HOLDER_FIELD_NUMBER: _ClassVar[int]
     first_offset: int
     next_offset: int
     bytes: int
@@ -400,7 +402,9 @@ class DescribeReplicaResponse(_message.Message):
     damaged_records: int
     repaired_entries: int
     damaged_entries: int
-    def __init__(self, first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., bytes: _Optional[int] = ..., position: _Optional[int] = ..., damaged_records: _Optional[int] = ..., repaired_entries: _Optional[int] = ..., damaged_entries: _Optional[int] = ...) -> None: ...
+    view: int
+    token_holder: str
+    def __init__(self, first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., bytes: _Optional[int] = ..., position: _Optional[int] = ..., damaged_records: _Optional[int] = ..., repaired_entries: _Optional[int] = ..., damaged_entries: _Optional[int] = ..., view: _Optional[int] = ..., token_holder: _Optional[str] = ...) -> None: ...
 
 class ReadEntryRequest(_message.Message):
     __slots__ = ("group", "position")

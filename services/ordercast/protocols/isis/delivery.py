@@ -28,7 +28,7 @@ class Delivering:
         while moved:
             moved = False
             for replica in self.machine.replicas.values():
-                while replica.eras and self._drain_first(replica):
+                while replica.eras and replica.eras[0].is_waiting and self._drain_first(replica):
                     moved = True
 
     def _drain_first(self, replica: Replica) -> bool:
@@ -110,10 +110,11 @@ class Delivering:
     def _installed(self, replica: Replica) -> None:
         """Everything from before the view is delivered: take part in it."""
         machine = self.machine
+        machine.views.is_due = True
+        machine.touched[replica.name] = None
         if machine.observe:
             stage, view = ("installed", f" {replica.eras[0].view}") if replica.eras else ("left", "")
             machine.out.append(Observe(stage, b"", replica.name + view))
         era = replica.installed
         if era is not None:
             machine.stability.took(replica, None)
-            machine.touched[replica.name] = None

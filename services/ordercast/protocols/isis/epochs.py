@@ -51,7 +51,7 @@ class Epochs:
     def _tell(self, replica: Replica, era: Era) -> None:
         era.epochs[era.me] = self.epoch
         if era.others:
-            message = EpochFlush(group=replica.name, view=era.view, epoch=self.epoch)
+            message = EpochFlush(group=replica.name, view=era.view, epoch=self.epoch, sent=era.sent)
             self.machine.out.append(Send(era.others, message))
 
     def entered(self, replica: Replica) -> None:
@@ -62,7 +62,7 @@ class Epochs:
 
     def tell_again(self, replica: Replica, era: Era, peer: str) -> None:
         if self.epoch:
-            message = EpochFlush(group=replica.name, view=era.view, epoch=self.epoch)
+            message = EpochFlush(group=replica.name, view=era.view, epoch=self.epoch, sent=era.sent)
             self.machine.out.append(Send((peer,), message))
 
     def sent(self, group: str) -> None:
@@ -110,9 +110,7 @@ class Epochs:
         if member is None:
             machine.stale(event)
             return
-        if machine.receiving.is_behind_ahead(event):
-            return  # Casts of a lower epoch came before it, and do not count yet.
-        era.epochs[member] = max(era.epochs[member], message.epoch)
+        era.promise(member, message.sent, message.epoch)
         self.rise(message.epoch)
         machine.touched[replica.name] = None
 

@@ -94,9 +94,14 @@ class Era:
         self.token = Token(zlib.crc32(f"{group} {view}".encode()) % size, 0, start)
         #: [6.7] By member: it sends nothing of a lower epoch any more.
         self.epochs = [0] * size
+        #: What it promised behind casts of its own that are not here yet: how many, and the epoch.
+        self.promises: list[list[tuple[int, int]]] = [[] for _ in range(size)]
         #: The view ended and all of it is here: what is not delivered yet is only waiting for other groups.
         self.is_closed = False
-        self.told_row: Row | None = None
+        #: A later view is defined: nothing more is ordered here, for what is ordered now is in no contribution.
+        self.is_sealed = False
+        #: What everyone knows of our row.
+        self.told_row = Row([0] * size, start)
         #: By envelope id, what is kept.
         self.ids: dict[bytes, Key] = {}
         #: The last ABCAST of our own; and the position behind the last one that was delivered here.
@@ -111,6 +116,8 @@ class Era:
     def is_holder(self) -> bool:
         """And has taken over: it delivered everything that was ordered before its turn."""
         token = self.token
+        if self.is_sealed:
+            return False
         if token.holder != self.me or token.is_taken:
             return token.holder == self.me
         if self.ordered >= token.since:
@@ -125,6 +132,11 @@ class Era:
                 return index if self.incarnations[index] == incarnation else None
         return None
 
+    @property
+    def is_waiting(self) -> bool:
+        """Something is not delivered yet, or the era is about to end."""
+        return self.is_closed or self.delivered != self.received
+
     def is_delivered(self, key: Key) -> bool:
         return self.delivered[key[0]] >= key[1]
 
@@ -136,6 +148,19 @@ class Era:
         self.received[key[0]] = key[1]
         self.stamps[key[0]] = stamp
         self.keep(key, cast, stamp)
+        if self.promises[key[0]]:
+            self._hold_to_promises(key[0])
+
+    def promise(self, member: int, sent: int, epoch: int) -> None:
+        self.promises[member].append((sent, epoch))
+        self._hold_to_promises(member)
+
+    def _hold_to_promises(self, member: int) -> None:
+        due = [epoch for sent, epoch in self.promises[member] if sent <= self.received[member]]
+        self.epochs[member] = max([self.epochs[member], *due])
+        self.promises[member] = [
+            promise for promise in self.promises[member] if promise[0] > self.received[member]
+        ]
 
     def keep(self, key: Key, cast: Cast, stamp: Stamp) -> None:
         self.casts[key] = cast

@@ -341,11 +341,26 @@ class Flushing:
             # Who is out of the group has no log any more, and only delivers the rest.
             if cut_.first_position + index == replica.position and machine.process in members:
                 machine.log.append(replica, replica.cut_casts[key], reports=True)
-        if era is not None:
+        if era is not None and self._has_all(replica, era, keys):
             self._close(era, replica, cut_.first_position, keys)
-        elif replica.eras:
-            machine.views.out_of(replica)  # A view was missed: this is a new beginning.
+        else:
+            self._begin_anew(replica, era)
         self._adopt(replica, view, members)
+
+    def _has_all(self, replica: "Replica", era: Era, keys: list[Key]) -> bool:
+        """All that is left of the view can be delivered. What was copied as a learner is in the log alone."""
+        return all(key in era.casts or era.is_delivered(key) or key in replica.cut_casts for key in keys)
+
+    def _begin_anew(self, replica: "Replica", era: Era | None) -> None:
+        """A view was missed, or its end: what it had is in the log, and to the next one we come as if new."""
+        machine = self.machine
+        if era is not None:
+            machine.changes += replica.forget_era(era)
+            replica.saved = None
+        if replica.eras:
+            machine.views.out_of(replica)
+            machine.speaking.left_out_of(replica.name)
+            machine.telling.left_out_of(replica.name)
 
     def _close(self, era: Era, replica: "Replica", first: int, keys: list[Key]) -> None:
         """All that this view will ever deliver is here; orphans are not among it."""

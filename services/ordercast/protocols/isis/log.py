@@ -44,7 +44,7 @@ class VisibleLog:
     def append(self, replica: Replica, cast: Cast, *, reports: bool) -> None:
         machine = self.machine
         position = replica.position
-        entry = replica.entry_of(cast, is_ordered=machine.is_total)
+        entry = replica.entry_of(cast)
         machine.out.append(Deliver(replica.name, position, entry))
         machine.changes += replica.producers.changes()
         header = cast.envelope.header

@@ -45,7 +45,6 @@ from ordercast.protocols.isis.parts import Parts
 from ordercast.protocols.isis.receiving import Receiving
 from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.replica import Replica, report_of
-from ordercast.protocols.isis.settings import Ordering as Kind
 from ordercast.protocols.isis.settings import Settings
 from ordercast.protocols.isis.speaking import Speaking
 from ordercast.protocols.isis.stability import STABILITY_TIMER, Stabilising
@@ -69,10 +68,12 @@ from ordercast.v1.isis_pb2 import (
     Tell,
     TellAck,
 )
-from ordercast.v1.sequencer_pb2 import FetchLog, LogChunk
+from ordercast.v1.sequencer_pb2 import FetchLog, LogChunk, SnapshotAsk, SnapshotPart
 
 TICK = "tick"
 REPORT = "report "
+#: Messages that change nothing about views: most are.
+_WITHIN_A_VIEW = (Submit, Cast, Stability, SetsOrder, EpochFlush)
 
 
 class Isis:
@@ -93,6 +94,8 @@ class Isis:
         TellAck,
         FetchLog,
         LogChunk,
+        SnapshotAsk,
+        SnapshotPart,
     )
 
     def __init__(self, process: str, settings: Settings | None = None, *, observe: bool = False) -> None:
@@ -157,6 +160,8 @@ class Isis:
             TellAck: self.telling.on_ack,
             FetchLog: self.copying.on_fetch,
             LogChunk: self.copying.on_chunk,
+            SnapshotAsk: self.copying.snapshots.on_ask,
+            SnapshotPart: self.copying.snapshots.on_part,
         }
 
     def step(self, event: Event) -> list[Effect]:
@@ -164,6 +169,8 @@ class Isis:
         self.now = event.now
         self.out, self.changes, self.then, self.touched = [], [], [], {}
         self._on_event[type(event)](event)
+        if not (type(event) is Receive and type(event.message) in _WITHIN_A_VIEW):
+            self.views.is_due = True
         self._settle()
         self.stability.flush()
         if self.changes or self.then:
@@ -174,7 +181,8 @@ class Isis:
         """Until nothing moves: deliver, order, show, speak."""
         moved = True
         while moved:
-            self.views.advance()
+            if self.views.is_due:
+                self.views.advance()
             self.delivering.drain()
             touched, self.touched = self.touched, {}
             for name in touched:
@@ -188,12 +196,7 @@ class Isis:
             moved = self.speaking.advance()
             moved = self.telling.advance() or moved
             moved = moved or bool(self.touched)
-        for replica in self.replicas.values():
-            self.ordering.tell(replica, at_once=False)
-
-    @property
-    def is_total(self) -> bool:
-        return self.settings.ordering == Kind.TOTAL
+        self.ordering.tell_all(at_once=False)
 
     @property
     def view_number(self) -> int:
@@ -269,7 +272,9 @@ class Isis:
             return
         if not self.speaking.follows(event):
             return
-        if self._is_here(replica, header.id):
+        if submit.again and len(destinations) > 1 and not self.parts.holds(header.id):
+            self.parts.ask_again(submit)
+        if self.is_here(replica, header.id) or self.parts.submitted(submit.group, header.id):
             return
         if self.observe:
             self.out.append(Observe("submitted", header.id, submit.group))
@@ -277,7 +282,7 @@ class Isis:
         self.epochs.rise(seen.epoch)
         self.speaking.submit(submit.group, submit.envelope, total=submit.total, seen=times.stamp_from(seen).all())
 
-    def _is_here(self, replica: Replica, id_: bytes) -> bool:
+    def is_here(self, replica: Replica, id_: bytes) -> bool:
         """Submitted before: it is reported when it becomes visible, and again if it is."""
         if (replica.name, id_) in self.speaking.ids:
             return True

@@ -27,6 +27,8 @@ class Ordering:
     def __init__(self, machine: "Isis") -> None:
         self.machine = machine
         self._is_timed = False
+        #: Groups whose order is not told yet.
+        self.untold: dict[str, None] = {}
 
     # ------------------------------------------------------------------------------------------- holding
 
@@ -35,6 +37,7 @@ class Ordering:
         position = era.ordered
         self.learn(replica, era, position, key)
         era.token.untold.append(key)
+        self.untold[replica.name] = None
         casts_of = era.token.casts_of
         casts_of[key[0]] = casts_of.get(key[0], 0) + 1
         return position
@@ -51,6 +54,15 @@ class Ordering:
         if era.is_holder:
             for key in list(era.unplaced):
                 self.place(replica, era, key)
+
+    def tell_all(self, *, at_once: bool) -> None:
+        for name in list(self.untold):
+            replica = self.machine.replicas.get(name)
+            if replica is not None:
+                self.tell(replica, at_once=at_once)
+            era = replica.installed if replica is not None else None
+            if era is None or not era.token.untold:
+                del self.untold[name]
 
     def tell(self, replica: Replica, *, at_once: bool) -> None:
         """[5.2 step 3] Batched if so desired, but never behind a cast of our own."""
@@ -89,13 +101,13 @@ class Ordering:
             keys=[message_of(key) for key in keys],
             holder=era.token.holder,
             turn=era.token.turn,
+            since=era.token.since,
         )
         self.machine.out.append(Send(to, message))
 
     def on_timer(self) -> None:
         self._is_timed = False
-        for replica in self.machine.replicas.values():
-            self.tell(replica, at_once=True)
+        self.tell_all(at_once=True)
 
     def tell_again(self, replica: Replica, era: Era, peer: str, known: int) -> None:
         """Positions that the peer may have missed, whoever made them. Those below are with everyone."""
@@ -123,7 +135,7 @@ class Ordering:
         for index, key in enumerate(message.keys):
             self.hear(replica, era, message.first_position + index, key)
         if message.turn > era.token.turn:
-            era.token = Token(message.holder, message.turn, message.first_position + len(message.keys))
+            era.token = Token(message.holder, message.turn, message.since)
             machine.stability.took(replica, None)
         machine.touched[replica.name] = None
 

@@ -19,9 +19,10 @@ from ordercast.protocols.isis import records, times
 from ordercast.protocols.isis.era import Era, message_of
 from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.replica import Replica
+from ordercast.protocols.isis.settings import Causality
 from ordercast.protocols.isis.times import Stamp, Times
 from ordercast.v1.common_pb2 import Envelope
-from ordercast.v1.isis_pb2 import Part, PartCast, PartsCast, Submit
+from ordercast.v1.isis_pb2 import Part, PartCast, PartsCast, Seen, Submit
 
 if TYPE_CHECKING:
     from ordercast.protocols.isis.machine import Isis
@@ -55,8 +56,6 @@ class Parts:
         self.machine = machine
         self.spreads: dict[bytes, Spread] = {}
         self.finished: dict[bytes, dict[str, Part]] = {}
-        #: Shown to subscribers, by group: a second cast of the same message is not shown.
-        self.shown: dict[tuple[str, bytes], None] = {}
 
     def holds(self, id_: bytes) -> bool:
         return id_ in self.spreads
@@ -64,14 +63,6 @@ class Parts:
     def unconfirmed(self, group: str) -> dict[bytes, None]:
         """Those that keep this process from speaking in the group; in all groups, without a name."""
         return {id_: None for id_, spread in self.spreads.items() if any(g != group for g in spread.spoken)}
-
-    def is_first(self, group: str, id_: bytes) -> bool:
-        if (group, id_) in self.shown:
-            return False
-        self.shown[(group, id_)] = None
-        while len(self.shown) > 4 * REMEMBERED:
-            del self.shown[next(iter(self.shown))]
-        return True
 
     # -------------------------------------------------------------------------------------------- submitting
 
@@ -82,7 +73,11 @@ class Parts:
         done = self.finished.get(id_)
         if done is not None and group in done:
             machine.out.append(Send((event.source,), PartCast(id=id_, part=done[group])))
+            if submit.again and not machine.is_here(machine.replicas[group], id_):
+                machine.speaking.submit_part(group, submit.envelope, times.stamp_from(submit.origin))
             return
+        if submit.again:
+            return  # Not known here: whoever sent this casts it, and hands it on, as if for the first time.
         spread = self.spreads.get(id_)
         if spread is not None and group in spread.cast:
             machine.out.append(Send((event.source,), PartCast(id=id_, part=spread.cast[group])))
@@ -90,9 +85,41 @@ class Parts:
         if spread is None:
             spread = self._hear_of(submit.envelope, times.stamp_from(submit.origin), submit.origin.epoch)
         spread.askers[(group, event.source)] = None
-        if group not in spread.here and (group, id_) not in machine.speaking.ids:
-            machine.epochs.rise(submit.origin.epoch)
-            machine.speaking.submit_part(group, submit.envelope, spread.origin.copy())
+        machine.epochs.rise(submit.origin.epoch)
+        self._cast_here(spread, group)
+
+    def submitted(self, group: str, id_: bytes) -> bool:
+        """From a gateway, and known here: its part of this group is cast if it is not; nothing else happens."""
+        spread = self.spreads.get(id_)
+        if spread is not None:
+            self._cast_here(spread, group)
+        return spread is not None
+
+    def _cast_here(self, spread: Spread, group: str) -> None:
+        if group not in spread.here and group not in spread.cast:
+            self.machine.speaking.submit_part(group, spread.envelope, spread.origin.copy())
+
+    def is_cast(self, group: str, id_: bytes) -> bool:
+        """Here, or by somebody else: then what waits here to be cast need not be."""
+        spread = self.spreads.get(id_)
+        return spread is not None and (group in spread.here or group in spread.cast)
+
+    def ask_again(self, submit: Submit) -> None:
+        """A gateway repeats what may be visible, for it has not heard so.
+
+        Whoever remembers it says it again; we begin afresh: in the log it is the same message.
+        """
+        machine = self.machine
+        self.finished.pop(submit.envelope.header.id, None)
+        assert machine.view is not None
+        stamp = machine.known.copy()
+        machine.speaking.carry(stamp, times.stamp_from(Seen.FromString(submit.envelope.header.session)).all())
+        origin = times.seen_from(stamp, machine.epochs.epoch)
+        for name in names_of(submit.envelope.header.destinations):
+            group = machine.view.groups.get(name)
+            if name != submit.group and group is not None and group.working:
+                again = Submit(group=name, envelope=submit.envelope, origin=origin, again=True)
+                machine.out.append(Send((group.working[submit.stream % len(group.working)],), again))
 
     def _hear_of(self, envelope: Envelope, origin: Stamp, epoch: int) -> Spread:
         machine = self.machine
@@ -121,6 +148,9 @@ class Parts:
                 origin = times.stamp_from(cast)
                 before = {key[0]: key[1] - 1} if key[1] > 1 else {}
                 times.merge_one(origin.times, replica.name, era.view, before)
+                if self.machine.settings.causality != Causality.TIMESTAMPS:
+                    # Its origin waited until it was safe to leave that out; whoever casts a part has not.
+                    times.merge_one(origin.carried, replica.name, era.view, before)
             spread = self._hear_of(cast.envelope, origin.copy(), cast.epoch)
         spread.here.setdefault(replica.name, (era.view, key))
 

@@ -32,13 +32,6 @@ class Receiving:
     def early_count(self) -> int:
         return len(self.ahead) + sum(len(kept) for kept in self.early.values())
 
-    def is_behind_ahead(self, event: Receive) -> bool:
-        """Its sender's casts are waiting: then it waits behind them."""
-        if not any(kept.source == event.source for kept in self.ahead):
-            return False
-        self.ahead.append(event)
-        return True
-
     def on_view(self) -> None:
         """Some of them may count now; what is for views that we are not in never will."""
         view = self.machine.view

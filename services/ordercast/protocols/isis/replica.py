@@ -42,7 +42,8 @@ class Replica:
         self.has_synced_cut = False
         #: The one that its view began with, for members that missed it.
         self.last_cut: CutRecord | None = None
-        #: Peers whose connection was new while it was in no view: what they sent in the next one may be lost. None: all.
+        #: Peers whose connection was new while it was in no view: what they sent in the next one may be lost.
+        #: None: all.
         self.reset: dict[str, None] | None = None
         #: Who has the log, for one who copies it; and what it has copied of a log whose beginning is gone.
         self.copied: int | None = None
@@ -91,6 +92,11 @@ class Replica:
             return self.eras[-1]
         return self.saved
 
+    def follow(self, group: Group) -> None:
+        self.group = group
+        if self.eras and self.is_sealed:
+            self.eras[-1].is_sealed = True
+
     def start(self, view: int, members: tuple[str, ...], lives: dict[str, int], incarnation: int) -> None:
         """Everything before that view is in the log. Whoever is meant by it takes part; an earlier life of ours
         stored nothing in it, and so this one contributes nothing when it ends.
@@ -100,6 +106,7 @@ class Replica:
             return  # What is left of the eras is delivered, and then it is out.
         incarnations = tuple(lives.get(name, 0) for name in members)
         era = Era(self.name, view, members, incarnations, members.index(self.process), self.position)
+        era.is_sealed = self.is_sealed
         if lives.get(self.process) == incarnation:
             self.eras.append(era)
         else:
@@ -123,11 +130,30 @@ class Replica:
 
     # ----------------------------------------------------------------------------------------------- log
 
-    def entry_of(self, cast: Cast, *, is_ordered: bool) -> LogEntry:
+    def retained_from(self) -> int:
+        """Retention may drop what is before this position, and nothing else.
+
+        While a view begins, nothing goes: a member that was in the view before may lack the end of that one, and
+        has to deliver it cast by cast. Once all have installed it, what every member has on its disk may go, be it
+        in its log or not yet. Nobody who is in the view needs that from another one, and what is not everywhere is
+        in the cut when the view ends. Who comes later takes the state. What may have to be reported again is not
+        everywhere either.
+        """
+        era = self.installed
+        if era is None or self.copied is not None or self.group.former is not None or self.group.starting:
+            return 0
+        return era.settled
+
+    def slowest(self, wanted: int) -> int:
+        """Who is behind is in `retained_from` already."""
+        return wanted
+
+    def entry_of(self, cast: Cast) -> LogEntry:
         """The next in the log; with its verdicts, so it is for the log alone."""
         header = cast.envelope.header
         groups = names_of(header.destinations)
-        order_key = pack_u64(self.position) if is_ordered else b""
+        # It compares within the group, as there is no order across groups.
+        order_key = pack_u64(self.position)
         entry = LogEntry(
             order_key=order_key,
             envelope=cast.envelope,

@@ -46,6 +46,8 @@ class Waiting:
     total: bool
     stamp: Stamp
     needs: list[Need]
+    #: It happened elsewhere, and was handed on.
+    is_part: bool = False
     #: Messages to several groups that were sent or delivered here, and whose parts are not all cast.
     parts: dict[bytes, None] = field(default_factory=dict)
 
@@ -55,12 +57,13 @@ class Speaking:
         self.machine = machine
         #: By group: casts of one group leave in the order in which they were submitted.
         self.queues: dict[str, deque[Waiting]] = {}
+        self.handed_on: dict[str, deque[Waiting]] = {}
         self.ids: dict[tuple[str, bytes], None] = {}
         #: By group and gateway: its life, its stream, and what came last of it.
         self.streams: dict[tuple[str, str], tuple[int, int, int]] = {}
 
     def __len__(self) -> int:
-        return sum(len(queue) for queue in self.queues.values())
+        return sum(len(queue) for queue in (*self.queues.values(), *self.handed_on.values()))
 
     # ------------------------------------------------------------------------------------------ submitting
 
@@ -90,10 +93,10 @@ class Speaking:
         self.carry(stamp, seen)
         besides = group if len(destinations) == 1 else ""
         needs, parts = self.needs(besides), machine.parts.unconfirmed(besides)
-        self._enqueue(Waiting(group, envelope, total, stamp, needs, parts))
+        self._enqueue(Waiting(group, envelope, total, stamp, needs, parts=parts))
 
     def carry(self, stamp: Stamp, seen: Times) -> None:
-        """What we have not delivered ourselves: no rule but times covers it, so under the others it travels too."""
+        """What we have not delivered ourselves: no rule but times covers it; under the others it travels too."""
         times.merge(stamp.times, seen)
         if self.machine.settings.causality != Causality.TIMESTAMPS:
             for group, time in seen.items():
@@ -106,8 +109,13 @@ class Speaking:
                     times.merge_one(stamp.times, group, era.view, {})
 
     def submit_part(self, group: str, envelope: Envelope, stamp: Stamp) -> None:
-        """With its origin's stamp: it happened there, and our own past is none of its own."""
-        self._enqueue(Waiting(group, envelope, total=False, stamp=stamp, needs=[]))
+        """With its origin's stamp: it happened there, and our own past is none of its own.
+
+        So it waits for nothing, and above all not behind what may be waiting for it.
+        """
+        queue = self.handed_on.setdefault(group, deque())
+        if not any(waiting.envelope.header.id == envelope.header.id for waiting in queue):
+            queue.append(Waiting(group, envelope, False, stamp, [], is_part=True))
 
     def _enqueue(self, waiting: Waiting) -> None:
         self.queues.setdefault(waiting.group, deque()).append(waiting)
@@ -128,9 +136,20 @@ class Speaking:
     def drop(self, group: str) -> None:
         """No member any more: whoever submitted it goes to somebody else."""
         for waiting in self.queues.pop(group, ()):
-            del self.ids[(group, waiting.envelope.header.id)]
+            self.ids.pop((group, waiting.envelope.header.id), None)
+        self.handed_on.pop(group, None)
         for key in [key for key in self.streams if key[0] == group]:
             del self.streams[key]
+
+    def left_out_of(self, group: str) -> None:
+        """What we sent and delivered there last may be lost: nothing may be said that comes after it.
+
+        As if this life had ended: whoever submitted it goes to somebody else, or comes again.
+        """
+        self.drop(group)
+        for name, queue in list(self.queues.items()):
+            if any(need.group == group for waiting in queue for need in waiting.needs):
+                self.drop(name)
 
     def confirmed(self, id_: bytes, stamp: Times) -> None:
         """All parts of a message are cast: what waited for that comes behind all of them."""
@@ -145,19 +164,28 @@ class Speaking:
     def advance(self) -> bool:
         """Send what may be sent."""
         moved = False
+        for name, parts in self.handed_on.items():
+            replica = self.machine.replicas.get(name)
+            while parts and replica is not None and replica.installed is not None:
+                self._send(replica, parts.popleft())
+                moved = True
         for name, queue in self.queues.items():
             replica = self.machine.replicas.get(name)
             while queue and replica is not None and self.may_send(replica, queue[0]):
                 waiting = queue.popleft()
-                del self.ids[(name, waiting.envelope.header.id)]
-                self._send(replica, waiting)
                 moved = True
+                if self.machine.parts.is_cast(name, waiting.envelope.header.id):
+                    self.ids.pop((name, waiting.envelope.header.id), None)
+                else:
+                    self._send(replica, waiting)
         return moved
 
     def may_send(self, replica: Replica, waiting: Waiting) -> bool:
         machine = self.machine
         if replica.installed is None or machine.telling.is_inhibited:
             return False
+        if self.machine.parts.is_cast(replica.name, waiting.envelope.header.id):
+            return True
         return not waiting.parts and all(self.is_safe(need) for need in waiting.needs)
 
     def is_safe(self, need: Need) -> bool:
@@ -182,9 +210,9 @@ class Speaking:
         machine = self.machine
         era = replica.installed
         assert era is not None
-        for other in machine.replicas.values():
-            # [5.2 step 3] Nobody may hear of what follows an order before the order.
-            machine.ordering.tell(other, at_once=True)
+        self.ids.pop((replica.name, waiting.envelope.header.id), None)
+        # [5.2 step 3] Nobody may hear of what follows an order before the order.
+        machine.ordering.tell_all(at_once=True)
         era.sent += 1
         key = (era.me, era.sent)
         stamp = self.trimmed(replica, era, waiting.stamp)
@@ -206,7 +234,8 @@ class Speaking:
         era.take(key, cast, stamp)
         if machine.observe:
             where = f"{replica.name} {era.view} {key[0]} {key[1]}"
-            machine.out.append(Observe("cast", waiting.envelope.header.id, where))
+            stage = "part cast" if waiting.is_part else "cast"
+            machine.out.append(Observe(stage, waiting.envelope.header.id, where))
         if waiting.total:
             era.total_sent = era.sent
         machine.parts.took(replica, era, key, waiting.stamp)
@@ -254,8 +283,14 @@ class Speaking:
         return result
 
     def _completed(self, name: str) -> int:
+        """The latest view of the group that is complete, as far as we know."""
         replica = self.machine.replicas.get(name)
-        return replica.view if replica is not None else 0
+        if replica is not None:
+            return replica.view
+        group = self.machine.view.groups.get(name) if self.machine.view is not None else None
+        if group is None:
+            return 0
+        return group.former.number if group.former is not None else group.configuration
 
     def _without_own(self, replica: Replica, era: Era, stamp: Times) -> Times:
         """The caster's own entry in its group's vector is the cast's number; of an earlier view nothing counts."""

@@ -81,6 +81,12 @@ class Telling:
                 self.machine.speaking.carry(seen, stamp)
                 one.message.seen.CopyFrom(times.seen_from(seen, one.message.seen.epoch))
 
+    def left_out_of(self, group: str) -> None:
+        """See Speaking.left_out_of. What is sent was safe."""
+        self.outgoing = deque(
+            one for one in self.outgoing if one.is_sent or not any(need.group == group for need in one.needs)
+        )
+
     def advance(self) -> bool:
         """One at a time, once what it speaks of is safe; deliver what has come, once its past is."""
         moved = False

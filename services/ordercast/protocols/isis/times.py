@@ -126,3 +126,11 @@ def stamp_from(message: Cast | CastStamp | Seen) -> Stamp:
 
 def seen_from(stamp: Stamp, epoch: int) -> Seen:
     return Seen(times=encode(stamp.times), carried=encode(stamp.carried), epoch=epoch)
+
+
+def merged(seen: Sequence[Seen]) -> Seen:
+    """One for all that each of them stands for."""
+    together = Stamp()
+    for one in seen:
+        together.merge(stamp_from(one))
+    return seen_from(together, max((one.epoch for one in seen), default=0))

@@ -7,6 +7,7 @@ log, and comes back in a later view. To that view it is as new as if it had rest
 
 from typing import TYPE_CHECKING
 
+from ordercast.core.ids import unpack_u64
 from ordercast.core.machine import Observe, Progress, Send
 from ordercast.core.view import FIRST, Group, View
 from ordercast.protocols.idempotence import PRODUCER, SPAN, Record, producer_of_span
@@ -27,6 +28,8 @@ class Views:
         self.machine = machine
         #: What was on disk at the start, until its group is in a view.
         self.saved: list[tuple[bytes, bytes]] = []
+        #: Something happened that a view may have waited for.
+        self.is_due = False
 
     # -------------------------------------------------------------------------------------------- following
 
@@ -36,7 +39,7 @@ class Views:
         machine.view = view
         for name, group in view.groups.items():
             replica = machine.replicas.get(name) or Replica(group, machine.process, machine.settings)
-            replica.group = group
+            replica.follow(group)
             if name not in machine.replicas and replica.is_concerned:
                 machine.replicas[name] = replica
                 self._load(replica)
@@ -51,6 +54,7 @@ class Views:
 
     def advance(self) -> None:
         """Act on what is defined and on what is complete, as far as it can be."""
+        self.is_due = False
         view = self.machine.view
         if view is None:
             return
@@ -95,9 +99,10 @@ class Views:
             return
         if not is_ready:
             return
-        was_live = bool(replica.eras) and replica.view == replica.cut_ends
+        before = replica.eras[0] if replica.eras else None
         self.machine.flushing.complete(replica, view, members)
-        if replica.eras and not was_live:
+        self.machine.copying.began(replica)
+        if replica.eras and replica.eras[0] is not before:
             self.entered(replica)
 
     def _leave(self, replica: Replica) -> None:
@@ -105,7 +110,8 @@ class Views:
         if replica.eras or replica.saved is not None:
             self.machine.changes += replica.leave()
             self.out_of(replica)
-        self.machine.speaking.drop(replica.name)
+        self.machine.speaking.left_out_of(replica.name)
+        self.machine.telling.left_out_of(replica.name)
 
     def out_of(self, replica: Replica) -> None:
         """Nothing of the group is delivered here any more, until we are in a view again."""
@@ -169,6 +175,8 @@ class Views:
                 places[records.number_of(key)] = key_of(CastKey.FromString(value))
             elif kind == records.CUT:
                 replica.cut = CutRecord.FromString(value)
+            elif kind == records.COPIED:
+                replica.copied = unpack_u64(value)
             elif kind == PRODUCER:
                 producers[key] = ProducerRecord.FromString(value)
             elif kind == SPAN:
@@ -231,6 +239,7 @@ class Views:
         self.machine.speaking.drop(name)
         self.out_of(replica)
         changes: list[Record] = [(records.position(name), None), (records.cut(name), None)]
+        changes += self.machine.copying.forget(name)
         return [*changes, *replica.leave(), *replica.forget_cut(keeping=None), *replica.producers.clear()]
 
     # -------------------------------------------------------------------------------------------- progress

@@ -318,6 +318,10 @@ class Replica:
 
     # ------------------------------------------------------------------------------------------- durable
 
+    def slowest(self, wanted: int) -> int:
+        """How far the other replica is that has delivered least; if there is none, as far as is wanted."""
+        return min((peer.position for peer in self.peers.values()), default=wanted)
+
     def retained_from(self) -> int:
         """Log entries from here on may be needed to report again how an envelope fared."""
         return min((d.position for d in self.delivered.values() if not d.buried), default=self.position)

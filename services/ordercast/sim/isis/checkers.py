@@ -10,6 +10,7 @@ from ordercast.core.machine import Deliver, Observe
 from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.isis.client import Board, CastName, cast_name
 from ordercast.sim.isis.membership import ViewMembership
+from ordercast.sim.isis.publisher import Publishers
 from ordercast.sim.world import World
 from ordercast.v1.sequencer_pb2 import LogEntry
 
@@ -36,8 +37,11 @@ class Life:
 
 
 class Checker:
-    def __init__(self, world: World, membership: ViewMembership, board: Board) -> None:
+    def __init__(
+        self, world: World, membership: ViewMembership, board: Board, publishers: Publishers | None = None
+    ) -> None:
         self.world = world
+        self.publishers = publishers or Publishers()
         self.membership = membership
         self.board = board
         self.bits: dict[CastName, int] = {}
@@ -48,8 +52,6 @@ class Checker:
         self.lives: dict[tuple[str, int], Life] = {}
         #: What a submission comes after, by process life, envelope and group.
         self.submitted: dict[tuple[str, int, bytes, str], int] = {}
-        #: All casts of an envelope.
-        self.casts_of: dict[bytes, int] = {}
         #: How each view ended, as its first survivor saw it: casts, and ABCASTs in order.
         self.endings: dict[tuple[str, int], tuple[int, list[CastName], str]] = {}
         self.members: dict[tuple[str, int], tuple[str, ...]] = {}
@@ -75,9 +77,10 @@ class Checker:
             incarnation = self.world.processes[process].incarnation
             before = life.knows | self._seen_by_client(effect.id)
             self.submitted[(process, incarnation, effect.id, effect.detail)] = before
-        elif effect.stage == "cast":
+        elif effect.stage in ("cast", "part cast"):
             group, view, member, number = effect.detail.split()
-            self._cast(process, life, effect.id, (group, int(view), int(member), int(number)))
+            name = (group, int(view), int(member), int(number))
+            self._cast(process, life, effect.id, name, is_part=effect.stage == "part cast")
         elif effect.stage == "installed":
             group, view = effect.detail.split()
             self._installed(process, life, group, int(view))
@@ -90,7 +93,7 @@ class Checker:
 
     def _seen_by_client(self, id_: bytes) -> int:
         seen = 0
-        for name in self.board.after[id_]:
+        for name in self.board.after.get(id_, ()):
             seen |= self.bits[name] | self.past[name]
         return seen
 
@@ -102,21 +105,23 @@ class Checker:
             casts ^= low
         return found
 
-    def _cast(self, process: str, life: Life, id_: bytes, name: CastName) -> None:
+    def _cast(self, process: str, life: Life, id_: bytes, name: CastName, *, is_part: bool) -> None:
         if name in self.bits:
             self.fail("incarnation", f"{process} casts {text_of(name)} a second time")
         bit = self.bits[name] = 1 << len(self.names)
         self.names.append(name)
         incarnation = self.world.processes[process].incarnation
-        # Parts that were handed on come behind what their client has seen; where they happened, others look.
-        past = self.submitted.get((process, incarnation, id_, name[0]), self._seen_by_client(id_))
+        # Parts that were handed on come behind what their client has seen; what happened here is none of their
+        # past.
+        past = self._seen_by_client(id_) if is_part else self.submitted[(process, incarnation, id_, name[0])]
         # A caster's casts in one group follow each other.
         if name[3] > 1:
             group, view, member, number = name
             one_before = (group, view, member, number - 1)
+            if one_before not in self.bits:
+                self.fail("integrity", f"{process} casts {text_of(name)}, and did not cast {text_of(one_before)}")
             past |= self.bits[one_before] | self.past[one_before]
         self.past[name] = past
-        self.casts_of[id_] = self.casts_of.get(id_, 0) | bit
         self.casts_in[name[:2]] = self.casts_in.get(name[:2], 0) | bit
         life.knows |= bit | past
 
@@ -177,6 +182,30 @@ class Checker:
         if first[1] != mine[1]:
             self.fail("total order", f"{process} and {first[2]} ended view {view} of {group} in two orders")
 
+    # ----------------------------------------------------------------------------------------- point to point
+
+    def on_tell(self, process: str) -> bytes:
+        """It comes after all that its sender sent and delivered; the payload by which it is known again."""
+        life = self.life_of(process)
+        name = ("", 0, 0, len(self.names))
+        bit = self.bits[name] = 1 << len(self.names)
+        self.names.append(name)
+        self.past[name] = life.knows
+        life.knows |= bit
+        return str(name[3]).encode()
+
+    def on_told(self, process: str, source: str, payload: bytes) -> None:
+        life = self.life_of(process)
+        name = ("", 0, 0, int(payload))
+        bit, past = self.bits[name], self.past[name]
+        if life.past & bit:
+            self.fail("causality", f"{process} is told by {source} after what comes after that")
+        for other in self._names_in(past & ~life.delivered):
+            if other[1] in life.views.get(other[0], []):
+                self.fail("causality", f"{process} is told by {source} without {text_of(other)}")
+        life.knows |= bit | past
+        life.past |= past
+
     # ------------------------------------------------------------------------------------------------ logs
 
     def on_commit(self, process: str, group: str, position: int, entry: LogEntry) -> None:
@@ -215,13 +244,15 @@ class Checker:
         groups = tuple(destination.group for destination in header.destinations)
         offsets = self.offsets.setdefault(group, {})
         for range_, outcome in zip(header.ranges, entry.outcomes, strict=True):
-            key = (range_.producer, groups, range_.first_sequence)
             for span in outcome.spans:
-                known = offsets.setdefault(key, span.first_offset)
-                if known != span.first_offset or (span.duplicate and key not in offsets):
-                    self.fail("exactly-once", f"{key} has two offsets in {group}")
-            if outcome.refusal:
-                self.fail("fifo", f"{key} was refused in {group}")
+                for index in range(span.count):
+                    key = (range_.producer, groups, span.first_sequence + index)
+                    known = offsets.setdefault(key, span.first_offset + index)
+                    if known != span.first_offset + index:
+                        self.fail("exactly-once", f"{key} has two offsets in {group}")
+            if outcome.refusal and range_.producer not in self.publishers.producers:
+                # Through a gateway it may be: clients begin again at another one, and repeat what is refused.
+                self.fail("fifo", f"{range_.producer!r} {range_.first_sequence} was refused in {group}")
 
     # ---------------------------------------------------------------------------------------------- the end
 
@@ -232,6 +263,7 @@ class Checker:
                 if self.offsets.get(group, {}).get(key) != offset:
                     self.fail("receipt", f"{key} is not at {offset} in {group}")
         self._check_all_or_nothing()
+        self.publishers.check_end(self.offsets)
         self._check_logs()
         self._check_present_views()
         self._check_buffers()
@@ -239,9 +271,9 @@ class Checker:
             self.fail("refused", self.world.refusals[0])
 
     def _check_all_or_nothing(self) -> None:
-        for producer, groups, sequence in self.board.published.values():
+        for key in (*self.board.published.values(), *self.publishers.board.sent):
+            groups = key[1]
             if len(groups) > 1:
-                key = (producer, groups, sequence)
                 having = [group for group in groups if key in self.offsets.get(group, {})]
                 if having and len(having) < len(groups):
                     self.fail("all or nothing", f"{key} is in {having} alone")

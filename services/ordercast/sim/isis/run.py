@@ -5,13 +5,16 @@ from typing import Any
 
 from ordercast.core.errors import InvariantBroken
 from ordercast.core.machine import Effect
+from ordercast.gateway.casting import CastingGateway
 from ordercast.protocols.isis.machine import Isis
-from ordercast.protocols.isis.telling import TellOne
+from ordercast.protocols.isis.telling import TellOne, Told
 from ordercast.sim.checkers.violation import Violation
+from ordercast.sim.client import Dial
 from ordercast.sim.faults import Faults
 from ordercast.sim.isis.checkers import Checker
 from ordercast.sim.isis.client import Board, Client
 from ordercast.sim.isis.membership import LOOK_S, ViewMembership
+from ordercast.sim.isis.publisher import Publisher, Publishers
 from ordercast.sim.isis.scenario import Scenario, draw
 from ordercast.sim.process import Factory
 from ordercast.sim.run import Result
@@ -20,6 +23,8 @@ from ordercast.v1.isis_pb2 import CastStamp
 
 #: Simulated seconds after the healing in which everything must have come to rest.
 REST_S_MAX = 120.0
+#: How often retention looks.
+TRUNCATE_S = 0.1
 
 
 class Cluster:
@@ -30,23 +35,44 @@ class Cluster:
         self.board = Board(peek=self._peek)
         self.random = Random(f"{seed}/readers")
         self.membership = ViewMembership(world, scenario.view, self.gone)
-        self.checker = Checker(world, self.membership, self.board)
+        self.publishers = Publishers(producers={name.encode(): None for name in scenario.publishers})
+        self.checker = Checker(world, self.membership, self.board, self.publishers)
         self.by_kind: dict[str, int] = {}
+        #: What the last look at the end found.
+        self.found: Violation | None = None
         world.on_deliver = self.checker.on_deliver
         world.on_commit = self.checker.on_commit
         world.on_observe = self.checker.on_observe
         world.on_send = self._count
         world.on_custom = self._custom
-        self.told: list[tuple[str, str, bytes]] = []
         for name in scenario.nodes:
             world.add(name, {"isis": self._isis(name)}).disk_delay_s = scenario.disk_delay_s
+        for name in scenario.gateways:
+            world.add(name, {"gateway": self._gateway(name)})
         for name in scenario.clients:
             world.add(name, {"client": self._client(name)})
-        world.network.connects = lambda a, b: not (a in scenario.clients and b in scenario.clients)
+        for name in scenario.publishers:
+            world.add(name, {"client": self._publisher(name)})
+        world.network.connects = self._connects
         self.membership.found()
 
     def _isis(self, name: str) -> Factory:
         return lambda: Isis(name, self.scenario.settings, observe=True)
+
+    def _gateway(self, name: str) -> Factory:
+        scenario = self.scenario
+        return lambda: CastingGateway(name, scenario.gateway_settings, scenario.settings)
+
+    def _publisher(self, name: str) -> Factory:
+        return lambda: Publisher(name, self.scenario.publishers[name], self.publishers.board)
+
+    def _connects(self, a: str, b: str) -> bool:
+        """Publishers talk to gateways alone, and clients to everyone who is no client."""
+        scenario = self.scenario
+        for one, other in ((a, b), (b, a)):
+            if one in scenario.publishers:
+                return other in scenario.gateways
+        return not (a in scenario.clients and b in scenario.clients)
 
     def _client(self, name: str) -> Factory:
         return lambda: Client(name, self.scenario.clients[name], self.board)
@@ -56,7 +82,13 @@ class Cluster:
         self.by_kind[kind] = self.by_kind.get(kind, 0) + sum(1 for name in to if name != source)
 
     def _custom(self, process: str, effect: Effect) -> None:
-        self.told.append((process, type(effect).__name__, b""))
+        if isinstance(effect, Dial):
+            if self.world.processes[effect.gateway].up:
+                self.world.network.disconnect(process, effect.gateway)
+                self.world.network.connect(process, effect.gateway)
+            return
+        if isinstance(effect, Told):
+            self.checker.on_told(process, effect.source, effect.payload)
 
     def _peek(self) -> tuple[str, CastStamp] | None:
         """Somebody's visible log, near its end."""
@@ -81,7 +113,24 @@ class Cluster:
         self.membership.look()
         self.world.after(LOOK_S, self.look)
 
+    def truncate(self, keep: int) -> None:
+        """Retention, as the runtime does it: never what a member may still need."""
+        for name in self.scenario.nodes:
+            process = self.world.processes[name]
+            if not process.is_answering:
+                continue
+            machine = process.slots["isis"].machine
+            assert isinstance(machine, Isis)
+            for group, replica in machine.replicas.items():
+                if group in process.disk.logs and group in process.written:
+                    floor = min(replica.retained_from(), process.disk.logs[group].ends)
+                    process.truncate(group, floor - keep)
+
     def unfinished(self) -> str:
+        for name in self.scenario.publishers:
+            publisher = self.world.processes[name].slots["client"].machine
+            if isinstance(publisher, Publisher) and not publisher.is_done:
+                return f"{name} has no receipts"
         for client in self.clients:
             if not client.is_done:
                 left = {groups: len(sent) for groups, sent in client.outstanding.items() if sent}
@@ -92,11 +141,29 @@ class Cluster:
         views = self.membership.unfinished()
         if views:
             return views
+        self.found = None
         try:
             self.checker.check_end()
+            self._check_states()
         except Violation as found:
+            self.found = found
             return str(found)
         return ""
+
+    def _check_states(self) -> None:
+        """What follows from a log is the same everywhere, whether it was replayed or taken as a snapshot."""
+        for name, group in self.membership.groups.items():
+            states = {}
+            for member in group.replicas:
+                process = self.world.processes[member]
+                machine = process.slots["isis"].machine if process.up else None
+                if isinstance(machine, Isis):
+                    replica = machine.replicas[name]
+                    states[member] = (replica.position, replica.offset, replica.producers.states)
+            first = next(iter(states), "")
+            for member, state in states.items():
+                if state != states[first]:
+                    raise Violation("state", f"{member} and {first} differ in what follows from the log of {name}")
 
     def run_to_rest(self, until: float) -> None:
         reason = "the run has not begun"
@@ -105,7 +172,7 @@ class Cluster:
             reason = self.unfinished()
             if not reason:
                 return
-        raise Violation("termination", reason)
+        raise self.found or Violation("termination", reason)
 
 
 def run_seed(seed: int, *, tracing: bool = False) -> Result:
@@ -142,7 +209,7 @@ def run_scenario(scenario: Scenario, seed: int, *, tracing: bool = False) -> Res
 
 
 def _events(cluster: Cluster, random: Random) -> None:
-    """Groups move, somebody is suspected wrongly, somebody tells somebody something."""
+    """Groups move, somebody is suspected wrongly, somebody tells somebody something, logs are cut."""
     world, membership, nodes = cluster.world, cluster.membership, cluster.scenario.nodes
 
     def move() -> None:
@@ -161,8 +228,14 @@ def _events(cluster: Cluster, random: Random) -> None:
         source, to = random.sample(nodes, 2)
         process = world.processes[source]
         if process.up:
-            process.tell("isis", TellOne(*process.clock(), to, b"told"))
+            process.tell("isis", TellOne(*process.clock(), to, cluster.checker.on_tell(source)))
 
+    def truncate(keep: int) -> None:
+        cluster.truncate(keep)
+        world.after(TRUNCATE_S, truncate, keep)
+
+    if cluster.scenario.retention is not None:
+        world.after(TRUNCATE_S, truncate, cluster.scenario.retention)
     for at in cluster.scenario.moves:
         world.at(at, move)
     for at in cluster.scenario.tells:

@@ -1,12 +1,15 @@
 """What a seed stands for: groups and how they overlap, who publishes what, which faults come when."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from ordercast.core.view import FIRST
-from ordercast.protocols.isis.settings import ALL, MAJORITY, Causality, FlushKind, Settings
+from ordercast.gateway.settings import GatewaySettings
+from ordercast.protocols.isis.settings import ALL, MAJORITY, Causality, FlushKind, Ordering, Settings
+from ordercast.sim.client import ClientSettings as PublisherSettings
 from ordercast.sim.isis.client import ClientSettings, Groups, Plan
 from ordercast.sim.network import NetworkSettings
+from ordercast.sim.scenario import draw_client as draw_publisher
 from ordercast.sim.scenario import draw_faults
 from ordercast.v1.membership_pb2 import DomainView, GroupView
 
@@ -19,15 +22,47 @@ class Scenario:
     network: NetworkSettings
     settings: Settings
     healing_at: float
+    #: Some runs have gateways, and clients that publish through them.
+    gateways: list[str] = field(default_factory=list)
+    publishers: dict[str, PublisherSettings] = field(default_factory=dict)
+    gateway_settings: GatewaySettings = field(default_factory=GatewaySettings)
     faults: dict[str, float] = field(default_factory=dict)
     disk_delay_s: float = 0.001
     #: When somebody changes where a group is, when somebody tells somebody something, when somebody is suspected.
     moves: list[float] = field(default_factory=list)
     tells: list[float] = field(default_factory=list)
     suspicions: list[float] = field(default_factory=list)
+    #: How many entries retention leaves of what nobody needs any more; None if it drops nothing.
+    retention: int | None = None
 
 
 def draw(seed: int) -> Scenario:
+    scenario = draw_members(seed)
+    random = Random(f"{seed}/gateways")
+    if random.random() < 0.4:
+        draw_gateways(random, scenario)
+    return scenario
+
+
+def draw_gateways(random: Random, scenario: Scenario) -> None:
+    scenario.gateways = ["g1", "g2"]
+    groups = [group.group for group in scenario.view.groups]
+    ordering = random.choice(list(Ordering))
+    scenario.settings = replace(scenario.settings, ordering=ordering)
+    for number in range(random.randint(1, 3)):
+        settings = draw_publisher(random, groups, scenario.gateways, scenario.healing_at)
+        if ordering == Ordering.TOTAL:
+            for plan in settings.plans:
+                plan.groups = plan.groups[:1]
+        for plan in settings.plans:
+            plan.unordered = False
+        scenario.publishers[f"cp{number + 1}"] = settings
+    scenario.gateway_settings = GatewaySettings(
+        envelopes_open_max=random.choice([2, 4, 64]), envelope_messages_max=random.choice([4, 1024])
+    )
+
+
+def draw_members(seed: int) -> Scenario:
     random = Random(f"{seed}/isis")
     nodes = [f"n{i + 1}" for i in range(random.choice([3, 4, 5, 6, 8]))]
     view = DomainView(domain="sim", number=1)
@@ -51,11 +86,12 @@ def draw(seed: int) -> Scenario:
         network,
         draw_settings(random),
         until,
-        faults,
+        faults=faults,
         disk_delay_s=random.choice([0.0002, 0.001, 0.005]),
         moves=sorted(random.uniform(0.1, until) for _ in range(random.choice([0, 0, 1, 2, 4]))),
         tells=sorted(random.uniform(0.05, until) for _ in range(random.choice([0, 0, 3]))),
         suspicions=sorted(random.uniform(0.1, until) for _ in range(random.choice([0, 0, 1, 3]))),
+        retention=random.choice([None, 0, 3]),
     )
 
 

@@ -10,7 +10,8 @@ from ordercast.core.ids import last_key_of
 from ordercast.core.machine import Persist, Send
 from ordercast.core.quorums import majority
 from ordercast.core.view import Group
-from ordercast.gateway.machine import Gateway, Open
+from ordercast.gateway.machine import Gateway
+from ordercast.gateway.opened import Open
 from ordercast.gateway.producer import Producer
 from ordercast.protocols.idempotence import ProducerTable
 from ordercast.protocols.paxos.acceptor import Acceptor

@@ -1,12 +1,18 @@
-"""Run every mutant until something notices: first its scripted schedule, if it has one, else random seeds."""
+"""Run every mutant of a protocol until something notices: its schedule, if it has one, or else random seeds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from typing import Any
 
+from ordercast.sim.checkers.violation import Violation
+from ordercast.sim.isis.mutants import catalogue as isis
+from ordercast.sim.isis.run import run_seed as run_isis
+from ordercast.sim.isis.stage import verdict as isis_verdict
 from ordercast.sim.mutants.catalogue import CATALOGUE as FIXED
 from ordercast.sim.mutants.configuration_schedules import CONFIGURATION_SCHEDULES
 from ordercast.sim.mutants.configurations import RECONFIGURING
+from ordercast.sim.mutants.mutant import Mutant
 from ordercast.sim.mutants.schedules import SCHEDULES as FIXED_SCHEDULES
 from ordercast.sim.run import run_seed
 from ordercast.sim.stage import verdict
@@ -18,6 +24,36 @@ SCHEDULES = FIXED_SCHEDULES | CONFIGURATION_SCHEDULES
 SEEDS_MAX = 200
 
 
+@dataclass(frozen=True, slots=True)
+class Hunt:
+    """The mutants of a protocol, and how they are looked for."""
+
+    mutants: Sequence[Mutant]
+    #: By mutant.
+    schedules: Mapping[str, type[Any]]
+    play: Callable[[Any], Violation | None]
+    run: Callable[[int, Mutant], Violation | None]
+
+    def mutant(self, name: str) -> Mutant:
+        return next(mutant for mutant in self.mutants if mutant.name == name)
+
+
+HUNTS = {
+    "scalatom": Hunt(
+        CATALOGUE,
+        SCHEDULES,
+        lambda schedule: verdict(schedule)[0],
+        lambda seed, mutant: run_seed(seed, reconfigure=mutant.reconfigures).violation,
+    ),
+    "isis": Hunt(
+        isis.CATALOGUE,
+        isis.SCHEDULES,
+        lambda schedule: isis_verdict(schedule)[0],
+        lambda seed, mutant: run_isis(seed).violation,
+    ),
+}
+
+
 @dataclass(slots=True)
 class Catch:
     mutant: str
@@ -27,26 +63,28 @@ class Catch:
     property: str | None
 
 
-def catch(name: str, seeds: range = range(1, SEEDS_MAX + 1)) -> Catch:
-    mutant = next(mutant for mutant in CATALOGUE if mutant.name == name)
-    schedule = SCHEDULES.get(name)
+def catch(name: str, protocol: str = "scalatom", seeds: range = range(1, SEEDS_MAX + 1)) -> Catch:
+    hunt = HUNTS[protocol]
+    mutant, schedule = hunt.mutant(name), hunt.schedules.get(name)
     with mutant.applied():
         if schedule is not None:
-            violation, _ = verdict(schedule())
+            violation = hunt.play(schedule())
             found = violation.property if violation is not None else None
             return Catch(name, violation is not None, schedule.__name__, found)
         for seed in seeds:
-            result = run_seed(seed, reconfigure=mutant.reconfigures)
-            if result.violation is not None:
-                return Catch(name, True, seed, result.violation.property)
+            violation = hunt.run(seed, mutant)
+            if violation is not None:
+                return Catch(name, True, seed, violation.property)
     return Catch(name, False, None, None)
 
 
-def catch_all(only: str | None, jobs: int, progress: Callable[[int, int, Catch], None]) -> list[Catch]:
-    names = [mutant.name for mutant in CATALOGUE if only in (None, mutant.name)]
+def catch_all(
+    only: str | None, jobs: int, progress: Callable[[int, int, Catch], None], protocol: str = "scalatom"
+) -> list[Catch]:
+    names = [mutant.name for mutant in HUNTS[protocol].mutants if only in (None, mutant.name)]
     catches: dict[str, Catch] = {}
     with ProcessPoolExecutor(jobs) as pool:
-        futures = [pool.submit(catch, name) for name in names]
+        futures = [pool.submit(catch, name, protocol) for name in names]
         for future in as_completed(futures):
             caught = future.result()
             catches[caught.mutant] = caught

@@ -1,0 +1,98 @@
+"""What clients did and saw on a real cluster and what its logs show; and what became of it when it was judged.
+
+Messages are told apart by their payloads, which are unique.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from ordercast.core.ids import group_name
+from ordercast.sim.client import MessageKey
+from ordercast.v1.common_pb2 import Batch
+from ordercast.v1.membership_pb2 import Domain
+from ordercast.v1.sequencer_pb2 import LogEntry
+
+FINDINGS_MAX = 20
+#: The protocol whose groups are virtually synchronous.
+CASTING = "isis"
+
+
+@dataclass(slots=True)
+class SentMessage:
+    payload: bytes
+    #: Rising with each message that the same producer sent.
+    index: int
+    groups: tuple[str, ...]
+    unordered: bool = False
+    #: Payloads of messages that the sender had a receipt for.
+    after: tuple[bytes, ...] = ()
+
+
+@dataclass(slots=True)
+class Acknowledged:
+    order_key: bytes
+    offsets: dict[str, int]
+    duplicate: bool
+
+
+@dataclass(slots=True)
+class Evidence:
+    sent: dict[bytes, SentMessage] = field(default_factory=dict)
+    receipts: dict[bytes, Acknowledged] = field(default_factory=dict)
+    #: (subscriber, group) -> (offset, payload), in the order in which they came.
+    seen: dict[tuple[str, str], list[tuple[int, bytes]]] = field(default_factory=dict)
+    #: group -> replica -> entries.
+    logs: dict[str, dict[str, list[LogEntry]]] = field(default_factory=dict)
+    #: group -> its domain, with protocol and settings. Without one it is ordered by SCALATOM.
+    domains: dict[str, Domain] = field(default_factory=dict)
+
+    def casting(self) -> list[str]:
+        """Those of the groups that are virtually synchronous."""
+        return [id_ for id_ in self.logs if id_ in self.domains and self.domains[id_].protocol == CASTING]
+
+    def of_groups(self, ids: Collection[str]) -> "Evidence":
+        """What concerns these groups alone."""
+        names = {group_name(id_) for id_ in ids}
+        sent = {payload: one for payload, one in self.sent.items() if names.intersection(one.groups)}
+        return Evidence(
+            sent,
+            {payload: receipt for payload, receipt in self.receipts.items() if payload in sent},
+            {key: seen for key, seen in self.seen.items() if key[1] in names},
+            {id_: self.logs[id_] for id_ in ids},
+            {id_: self.domains[id_] for id_ in ids if id_ in self.domains},
+        )
+
+
+@dataclass(slots=True)
+class Verdict:
+    acknowledged: int = 0
+    lost: int = 0
+    duplicated: int = 0
+    order_violations: int = 0
+    findings: list[str] = field(default_factory=list)
+
+    @property
+    def is_clean(self) -> bool:
+        return not (self.lost or self.duplicated or self.order_violations)
+
+    def find(self, text: str) -> None:
+        if len(self.findings) < FINDINGS_MAX:
+            self.findings.append(text)
+
+
+def messages_of(entry: LogEntry) -> list[tuple[int, bytes, MessageKey]]:
+    """(offset, payload, key) of what is new in an entry."""
+    header = entry.envelope.header
+    groups = tuple(destination.group for destination in header.destinations)
+    body = Batch.FromString(entry.envelope.body).messages
+    found = []
+    start = 0
+    for range_, outcome in zip(header.ranges, entry.outcomes, strict=True):
+        for span in outcome.spans:
+            if not span.duplicate:
+                for index in range(span.count):
+                    sequence = span.first_sequence + index
+                    payload = body[start + sequence - range_.first_sequence].payload
+                    found.append((span.first_offset + index, payload, (range_.producer, groups, sequence)))
+        start += range_.count
+    return found

@@ -1,0 +1,1 @@
+"""ISIS, broken on purpose. See sim/mutants."""

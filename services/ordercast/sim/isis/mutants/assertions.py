@@ -1,0 +1,18 @@
+"""What ISIS asserts about itself where a checker would see the same a little later: mutants switch it off."""
+
+from contextlib import suppress
+
+from ordercast.protocols.isis.replica import Replica
+from ordercast.protocols.isis.snapshot import Snapshots
+from ordercast.sim.mutants.mutant import Patch
+
+_began = Snapshots.began
+
+
+def _began_anywhere(self: Snapshots, replica: Replica) -> None:
+    """The log need not end where the cut does."""
+    with suppress(AssertionError):
+        _began(self, replica)
+
+
+ISIS_ASSERTIONS: tuple[Patch, ...] = ((Snapshots, "began", _began_anywhere),)

@@ -1,0 +1,11 @@
+"""All mutants of ISIS, and the stories for those that random runs catch rarely."""
+
+from ordercast.sim.isis.mutants.cast_schedules import CAST_SCHEDULES
+from ordercast.sim.isis.mutants.casts import CASTS
+from ordercast.sim.isis.mutants.view_schedules import VIEW_SCHEDULES
+from ordercast.sim.isis.mutants.views import VIEWS
+from ordercast.sim.isis.stage import Schedule
+from ordercast.sim.mutants.mutant import Mutant
+
+CATALOGUE: list[Mutant] = [*CASTS, *VIEWS]
+SCHEDULES: dict[str, type[Schedule]] = CAST_SCHEDULES | VIEW_SCHEDULES
