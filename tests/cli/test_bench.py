@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from ordercast.bench import curves
 from ordercast.bench.peers import installed
 from ordercast.cli.main import app
 
@@ -30,6 +31,11 @@ def run(*args: str) -> Result:
         (["--during", "replace", "--against", "etcd", "--many-groups", "4"], "--against, --many-groups means"),
         (["--during", "replace", "--groups", "2"], "--groups means nothing"),
         (["--during", "replace", "--overload"], "--overload means nothing"),
+        (["--during", "replace", "--protocol", "isis"], "--protocol means nothing"),
+        (["--protocol", "paxos"], "scalatom or isis"),
+        (["--ordering", "total"], "is for --protocol isis"),
+        (["--protocol", "isis", "--ordering", "random"], "causal or total"),
+        (["--protocol", "isis", "--ordering", "total", "--groups", "2"], "to one group"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_with_a_word(args: list[str], word: str) -> None:
@@ -79,4 +85,75 @@ def test_a_run_is_one_document_with_rows_replays_and_goals(
     assert all(goal["met"] is None for goal in document["goals"] if "etcd" in goal["goal"])
     assert document["machine"]["versions"]["ordercast"]
     assert "1 of 1: ordercast same, 16 in flight" in result.stderr
+    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
+
+
+def test_a_domain_with_total_order_has_rows_to_one_group_and_takes_turns_with_scalatom(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run(
+        *("--protocol", "isis", "--ordering", "total", "--seconds", "0.3"),
+        *("--in-flight", "16", "--patterns", "same", "--json"),
+    )
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    cases = [(row["system"], row["pattern"], row["in_flight"]) for row in document["rows"]]
+    assert cases == [("ordercast", "same", 16), ("ordercast", "one", 1), ("scalatom", "one", 1)]
+    assert all(row["failed"] == 0 and row["messages_per_second"] > 0 for row in document["rows"])
+    plan = document["plan"]
+    assert (plan["protocol"], plan["ordering"], plan["groups"]) == ("isis", "total", 1)
+    assert "no messages to several groups" in result.stderr
+    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
+
+
+def test_a_causal_domain_is_measured_like_any_other_with_a_goal_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("--protocol", "isis", "--seconds", "0.3", "--in-flight", "16", "--patterns", "same")
+    assert result.exit_code == 0, result.stderr
+    assert "same, ordercast with isis causal" in result.stdout
+    assert "one, ordercast with isis causal" in result.stdout
+    assert "p50 ms of CBCAST" in result.stdout
+    assert "etcd" not in result.stdout
+
+
+# ------------------------------------------------------------------------------------- a paper's tables
+
+
+def papers(*args: str) -> Result:
+    return CliRunner().invoke(app, ["papers", *args], env={"COLUMNS": "80"})
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (["scalatom", "--cluster"], "is for isis"),
+        (["isis", "--seconds", "2"], "are for --cluster"),
+        (["isis", "--save", "."], "are for --cluster"),
+    ],
+)
+def test_only_the_tables_of_isis_are_measured_on_a_cluster(args: list[str], word: str) -> None:
+    result = papers(*args)
+    assert result.exit_code == 2
+    assert word in result.stderr
+
+
+def test_casts_are_measured_on_a_cluster_and_stand_beside_what_was_published(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(curves, "DESTINATIONS", range(2, 3))
+    monkeypatch.setattr(curves, "WORKERS", 0)
+    result = papers("isis", "--cluster", "--seconds", "0.1", "--json")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert list(document) == ["table_2", "table_3"]
+    for name, published in (("table_2", 8.67), ("table_3", 18.5)):
+        rows = document[name]["rows"]
+        (measured,) = [row for row in rows if row["ours_null_ms"] is not None]
+        assert (measured["destinations"], measured["null_ms"]) == (2, published)
+        assert all(figure > 0 for figure in measured.values())
+    assert "ABCAST, 2 of 2 destinations" in result.stderr
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"

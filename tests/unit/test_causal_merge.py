@@ -269,13 +269,16 @@ def test_the_offsets_are_those_of_what_waits():
     [
         CastStamp(),
         stamp(1, 0, 1),
-        CastStamp(view=2, key=CastKey(number=1), times=[GroupTime(group="b#2", view=1, members=[1])]),
+        stamp(2, 0, 0),
+        stamp(2, 0, 1),
+        stamp(2, 1, 3),
+        CastStamp(view=2, key=CastKey(number=2), times=[GroupTime(group="b#2", view=1, members=[1])]),
     ],
-    ids=["no stamp", "an earlier view", "not a time"],
+    ids=["no stamp", "an earlier view", "no number", "the same again", "named by an earlier one", "not a time"],
 )
 def test_an_entry_that_cannot_be_is_an_error(cast):
     reading = Reading()
-    reading.add("a1", stamp(2, 0, 1))
+    reading.add("a1", stamp(2, 0, 1, time_of("a", 2, {1: 3})))
     with pytest.raises(Internal):
         reading.add("a2", cast)
 

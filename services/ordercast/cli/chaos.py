@@ -15,6 +15,13 @@ MUTANTS = ("answers-before-fsync", "forgetful-gateway")
 PROTOCOLS = ("isis", "scalatom")
 ORDERINGS = ("causal", "total")
 
+Protocol = Annotated[str, typer.Option(help=f"What orders the messages: {' or '.join(PROTOCOLS)}.")]
+Ordering = Annotated[
+    str | None,
+    typer.Option(help=f"With isis, the order within a group: {' or '.join(ORDERINGS)}.", show_default="causal"),
+]
+Mutant = Annotated[str | None, typer.Option(help=f"Break something that must be noticed: {', '.join(MUTANTS)}.")]
+
 
 def chaos(
     seconds: Annotated[float, typer.Option(min=1, help="How long faults are injected.")] = 60.0,
@@ -35,18 +42,9 @@ def chaos(
             "--reconfigure", help="Also replace, add and remove replicas, drain nodes, and lose disks of workers."
         ),
     ] = False,
-    protocol: Annotated[
-        str, typer.Option(help=f"What orders the messages: {' or '.join(PROTOCOLS)}.")
-    ] = "scalatom",
-    ordering: Annotated[
-        str | None,
-        typer.Option(
-            help=f"With isis, the order within a group: {' or '.join(ORDERINGS)}.", show_default="causal"
-        ),
-    ] = None,
-    mutant: Annotated[
-        str | None, typer.Option(help=f"Break something that must be noticed: {', '.join(MUTANTS)}.")
-    ] = None,
+    protocol: Protocol = "scalatom",
+    ordering: Ordering = None,
+    mutant: Mutant = None,
     json: Json = False,
 ) -> None:
     """Kill, pause and partition processes at random while clients publish and subscribe, then check everything.

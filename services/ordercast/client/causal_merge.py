@@ -25,6 +25,7 @@ for is here and cannot come out in any other way. Casts with a total order are n
 does not happen.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -97,6 +98,8 @@ class _Log(Generic[T]):
     #: Entries that wait, as the log has them.
     queue: list[_Waiting[T]] = field(default_factory=list)
     bytes: int = 0
+    #: The same, by view and caster: their numbers, rising.
+    numbers: dict[tuple[int, int], deque[int]] = field(default_factory=dict)
     #: Where the next entry begins that comes; and what lies before that for certain.
     end: int = 0
     received: Time = field(default_factory=Time)
@@ -118,9 +121,34 @@ class _Log(Generic[T]):
         self.told = [(time, offset) for time, offset in self.told if offset > self.end]
         self.changes += 1
 
+    def append(self, waiting: _Waiting[T]) -> None:
+        self.queue.append(waiting)
+        self.bytes += waiting.size
+        self.numbers.setdefault((waiting.view, waiting.member), deque()).append(waiting.number)
+
+    def remove(self, waiting: _Waiting[T]) -> None:
+        """The first, or one that passes others; but none passes an earlier one of its own caster."""
+        self.queue.remove(waiting)
+        self.bytes -= waiting.size
+        caster = (waiting.view, waiting.member)
+        self.numbers[caster].popleft()
+        if not self.numbers[caster]:
+            del self.numbers[caster]
+        self.changes += 1
+        self.blocked = None
+
     def holds_up(self, time: Time) -> bool:
         """Whether something that the time names is not released."""
-        return not self.received.covers(time) or any(waiting.is_named(time) for waiting in self.queue)
+        if not self.received.covers(time):
+            return True
+        # A log is in the order of its views.
+        if self.queue and self.queue[0].view < time.view:
+            return True
+        for member, count in time.counts.items():
+            numbers = self.numbers.get((time.view, member))
+            if numbers is not None and numbers[0] <= count:
+                return True
+        return False
 
 
 class CausalMerge(Generic[T]):
@@ -160,8 +188,7 @@ class CausalMerge(Generic[T]):
             own=own,
             past=past,
         )
-        log.queue.append(waiting)
-        log.bytes += size
+        log.append(waiting)
         self._receive(log, stamp, own, end)
 
     def pass_over(self, group: str, stamp: CastStamp, *, end: int) -> None:
@@ -177,7 +204,7 @@ class CausalMerge(Generic[T]):
 
     def _read(self, log: _Log[T], stamp: CastStamp) -> tuple[Mapping[int, int], list[tuple[_Log[T], Time]]]:
         """What a stamp says of the entry's own group, and of the others that are read."""
-        if not stamp.view or not stamp.key.number or stamp.view < log.received.view:
+        if not stamp.view or log.received.covers(Time(stamp.view, {stamp.key.member: stamp.key.number})):
             raise Internal(f"an entry in the log of {log.id!r} contradicts what came before it")
         own: dict[int, int] = {}
         past: dict[str, Time] = {}
@@ -222,11 +249,7 @@ class CausalMerge(Generic[T]):
         return True
 
     def _release(self, waiting: _Waiting[T]) -> T:
-        log = waiting.log
-        log.queue.remove(waiting)
-        log.bytes -= waiting.size
-        log.changes += 1
-        log.blocked = None
+        waiting.log.remove(waiting)
         return waiting.item
 
     # ------------------------------------------------------------------------ when logs contradict each other
@@ -253,23 +276,45 @@ class CausalMerge(Generic[T]):
 
         None if not all of it is here, and some of it can still come.
         """
+        if self._is_incomplete(first):
+            return None
         found: dict[int, _Waiting[T]] = {}
         pending = [first]
         while pending:
             waiting = pending.pop()
             if waiting.arrival in found:
                 continue
+            if self._lacks(waiting):
+                return None
             found[waiting.arrival] = waiting
             for log, time in waiting.past:
-                is_here = log.received.covers(time)
-                if not is_here and log.has_room:
-                    self._missing.append((log, time))
-                    return None
                 # What is not here comes behind all that is, once there is room.
+                is_here = log.received.covers(time)
                 pending += [other for other in log.queue if not is_here or other.is_named(time)]
             queue = waiting.log.queue
             pending += queue[: queue.index(waiting)]
         return [found[arrival] for arrival in sorted(found)]
+
+    def _is_incomplete(self, first: _Waiting[T]) -> bool:
+        """The same question, of the first entries alone, which answer it most often: one stream is late."""
+        found: dict[str, None] = {}
+        pending = [first]
+        while pending:
+            waiting = pending.pop()
+            if self._lacks(waiting):
+                return True
+            found[waiting.log.id] = None
+            held_up = [log for log, time in waiting.past if log.queue and log.holds_up(time)]
+            pending += [log.queue[0] for log in held_up if log.id not in found]
+        return False
+
+    def _lacks(self, waiting: _Waiting[T]) -> bool:
+        """It waits for something that is not here, and may come."""
+        for log, time in waiting.past:
+            if log.has_room and not log.received.covers(time):
+                self._missing.append((log, time))
+                return True
+        return False
 
     # ------------------------------------------------------------------------------------------ what is known
 

@@ -177,11 +177,11 @@ class Chaos:
         with self._may_be_broken():
             await asyncio.to_thread(collect_logs, self.cluster.gateways[0], load.evidence)
         verdict = audit(load.evidence)
-        for what in self.broken:
-            verdict.find(what)
         for outcome in ended:
             if isinstance(outcome, Exception):
-                verdict.find(f"a client ended with {outcome!r}")
+                self.broken.append(f"a client ended with {outcome!r}")
+        # Before the rest, of which there may be more than is told.
+        verdict.findings[:0] = self.broken
         return ChaosReport(
             verdict,
             len(load.evidence.sent),

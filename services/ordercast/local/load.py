@@ -11,10 +11,17 @@ import grpc
 
 import ordercast
 from ordercast.client import errors
+from ordercast.core.ids import group_name
 from ordercast.core.members import places_of
 from ordercast.local.casts import position_of
 from ordercast.local.evidence import Acknowledged, Evidence, SentMessage
-from ordercast.v1.gateway_pb2 import DescribeClusterRequest, DescribeGroupRequest, SubscribeRequest, SubscribeStart
+from ordercast.v1.gateway_pb2 import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    DescribeGroupRequest,
+    SubscribeRequest,
+    SubscribeStart,
+)
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 from ordercast.v1.membership_pb2 import Group
 from ordercast.v1.sequencer_pb2 import DescribeReplicaRequest, LogEntry, ReadEntryRequest, StartAt
@@ -22,6 +29,8 @@ from ordercast.v1.sequencer_pb2_grpc import SequencerServiceStub
 
 PUBLISH_S_MAX = 120.0
 CALL_S_MAX = 10.0
+COLLECT_S_MAX = 20.0
+LOOK_S = 0.1
 #: Messages whose sender is shown what another producer has seen.
 TOLD_CHANCE = 0.1
 
@@ -146,25 +155,47 @@ class Load:
                     await asyncio.sleep(0.05)
 
 
-def collect_logs(address: str, evidence: Evidence) -> None:
-    """Every replica's log of every group, as it is on its disk."""
+def collect_logs(address: str, evidence: Evidence, timeout_s: float = COLLECT_S_MAX) -> None:
+    """Every replica's log of every group, as it is on its disk.
+
+    Gateways may still be about to repeat what was answered elsewhere. In virtually synchronous groups such entries
+    count too, and logs that were read one after the other would not fit together: so they are read until none has
+    grown meanwhile.
+    """
+    deadline = time.monotonic() + timeout_s
     with grpc.insecure_channel(address) as channel:
         stub = GatewayServiceStub(channel)
-        cluster = stub.DescribeCluster(DescribeClusterRequest(), timeout=CALL_S_MAX, wait_for_ready=True)
-        domains = {domain.name: domain for domain in cluster.domains}
-        peers = {node.name: node.peer_address for node in cluster.nodes}
-        for group in cluster.groups:
-            evidence.domains[group.id] = domains[group.domain]
-            logs = evidence.logs.setdefault(group.id, {})
-            for replica in group.replicas:
-                start = SubscribeStart(
-                    group=group.name, replica=replica, stop_at_end=True, start=StartAt(earliest=True)
-                )
-                responses = stub.Subscribe(iter([SubscribeRequest(start=start)]), timeout=60)
-                logs[replica] = [LogEntry.FromString(e) for r in responses for e in r.deliveries.entries]
-        for id_ in evidence.casting():
-            for replica, entries in evidence.logs[id_].items():
-                evidence.logs[id_][replica] = with_hidden(peers[replica], id_, entries)
+        while True:
+            cluster = stub.DescribeCluster(DescribeClusterRequest(), timeout=CALL_S_MAX, wait_for_ready=True)
+            _collect(stub, cluster, evidence)
+            if all(_is_read(stub, id_, evidence) for id_ in evidence.casting()) or time.monotonic() > deadline:
+                return
+            time.sleep(LOOK_S)
+
+
+def _is_read(stub: GatewayServiceStub, group: str, evidence: Evidence) -> bool:
+    """All replicas have as much as was read, and all the same."""
+    described = stub.DescribeGroup(DescribeGroupRequest(name=group_name(group)), timeout=CALL_S_MAX)
+    ends = {replica.log.position for replica in described.replicas}
+    read = {position_of(log[-1]) + 1 if log else 0 for log in evidence.logs[group].values()}
+    return len(ends) == 1 and ends == read
+
+
+def _collect(stub: GatewayServiceStub, cluster: DescribeClusterResponse, evidence: Evidence) -> None:
+    domains = {domain.name: domain for domain in cluster.domains}
+    peers = {node.name: node.peer_address for node in cluster.nodes}
+    for group in cluster.groups:
+        evidence.domains[group.id] = domains[group.domain]
+        logs = evidence.logs[group.id] = {}
+        for replica in group.replicas:
+            start = SubscribeStart(
+                group=group.name, replica=replica, stop_at_end=True, start=StartAt(earliest=True)
+            )
+            responses = stub.Subscribe(iter([SubscribeRequest(start=start)]), timeout=60)
+            logs[replica] = [LogEntry.FromString(e) for r in responses for e in r.deliveries.entries]
+    for id_ in evidence.casting():
+        for replica, entries in evidence.logs[id_].items():
+            evidence.logs[id_][replica] = with_hidden(peers[replica], id_, entries)
 
 
 def with_hidden(address: str, group: str, entries: list[LogEntry]) -> list[LogEntry]:
@@ -200,7 +231,7 @@ def wait_for_equal_logs(address: str, timeout_s: float) -> None:
             cluster = stub.DescribeCluster(DescribeClusterRequest(), timeout=CALL_S_MAX, wait_for_ready=True)
             if all(has_equal_logs(stub, group) for group in cluster.groups):
                 return
-            time.sleep(0.1)
+            time.sleep(LOOK_S)
 
 
 def has_equal_logs(stub: GatewayServiceStub, group: Group) -> bool:

@@ -316,6 +316,8 @@ class Host:
         if effect.barrier:
             slot.barrier = ticket
             self._has_barrier = True
+        elif any(send.urgent for send in effect.then):
+            self._has_barrier = True  # Nothing else is held up, but somebody waits for these.
         for send in effect.then:
             self._hold(slot, slot.then, ticket, send)
 

@@ -96,7 +96,7 @@ class Stage:
 
     def tell_one(self, source: str, to: str) -> None:
         process = self.world.processes[source]
-        process.tell("isis", TellOne(*process.clock(), to, b"told"))
+        process.tell("isis", TellOne(*process.clock(), to, self.cluster.checker.on_tell(source)))
 
     # ------------------------------------------------------------------------------- network, disks, lives
 

@@ -184,8 +184,8 @@ class ReadElsewhere(Schedule):
 
 class RoundTheRing(Schedule):
     """n1 speaks in c, then in a; n2 answers in b. n3, in b and c, has the answer before what n1 said in c. n2 is
-    not
-    in c, so its cast says nothing about c: but its epoch does."""
+    not in c, so its cast says nothing about c: but its epoch does.
+    """
 
     mutant = "epoch-not-raised-when-speaking-elsewhere"
     groups: ClassVar = {"a": ("n1", "n2"), "b": ("n2", "n3"), "c": ("n1", "n3", "n4")}
@@ -203,9 +203,9 @@ class RoundTheRing(Schedule):
 
 
 class LeavesWithWhatItSaw(Schedule):
-    """n1 has delivered m in a, tells n5 something, and casts in b when n5 has it. Meanwhile it leaves a, and
-    forgets
-    it. n4, in both, knows that a's next view is complete, and lacks its cut, with m in it."""
+    """n1 has delivered m in a, tells n5 something, and casts in b when n5 has it. Meanwhile it leaves a and forgets
+    it. n4, in both, knows that a's next view is complete, and lacks its cut, with m in it.
+    """
 
     mutant = "epoch-not-raised-on-leave"
     groups: ClassVar = {"a": ("n1", "n2", "n3", "n4"), "b": ("n1", "n4")}

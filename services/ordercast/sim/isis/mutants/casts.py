@@ -221,10 +221,15 @@ def _same_epoch(self: Epochs, group: str) -> None:
 _epochs_on_view = Epochs.on_view
 
 
-@mutant("epoch-not-raised-on-leave", "6.7", (Epochs, "on_view"))
-def _same_epoch_elsewhere(self: Epochs) -> None:
+@mutant("epoch-not-raised-on-leave", "6.7", (Epochs, "on_view"), (Speaking, "_completed"))
+def _same_epoch_elsewhere(self: Epochs | Speaking, *group: str) -> int:
+    """The number of the view that ended without it says the same as the epoch: so neither is told."""
+    if isinstance(self, Speaking):
+        replica = self.machine.replicas.get(group[0])
+        return replica.view if replica is not None else 0
     self._member_of = {}
     _epochs_on_view(self)
+    return 0
 
 
 # ---------------------------------------------------------------------------------- messages to several groups

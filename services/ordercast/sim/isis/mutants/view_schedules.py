@@ -58,8 +58,8 @@ class OneGoesOn(Schedule):
 
 class OnlyOneHasTheCut(Schedule):
     """n3 restarts, and all three are in the next view. n1, who has its cut, is gone for good; n2 and n3 do not
-    know
-    what that view begins with."""
+    know what that view begins with.
+    """
 
     mutant = "completion-by-one"
     groups: ClassVar = {"a": ("n1", "n2", "n3")}
@@ -162,8 +162,8 @@ class NotThereYet(Schedule):
 
 class PositionsBeforeCausality(Schedule):
     """n3 ordered m2 before m1, everyone knows and has that, and n3 alone has shown it. The cut's own order would
-    be
-    another one."""
+    be another one.
+    """
 
     mutant = "known-positions-ignored-by-the-cut"
     groups: ClassVar = {"a": ("n1", "n2", "n3")}
