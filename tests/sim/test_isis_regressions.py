@@ -48,8 +48,8 @@ ONE, OTHER = first_held_by(0, 5), first_held_by(1, 5)
 
 
 class OrdersThatDied(Schedule):
-    """Two token holders order, deliver, and speak in each other's group; both die before anybody has the order. Both
-    cuts then go by key. If what they said in the other group survived, it may contradict that.
+    """Two token holders order, deliver, and speak in each other's group; both die before anybody has the order.
+    Both cuts then go by key. If what they said in the other group survived, it may contradict that.
     """
 
     mutant = ""
@@ -95,8 +95,8 @@ def test_without_the_order_on_k_disks_the_cuts_wait_for_each_other(monkeypatch):
 
 
 #: Runs that showed: a token taken over too early after a new connection, an order made after contributing, epochs
-#: promised ahead of casts that a new connection brought later, gateways that saw one part of a message, what was said
-#: behind casts that were lost with a view, parts that waited behind what waited for them, and more.
+#: promised ahead of casts that a new connection brought later, gateways that saw one part of a message, what was
+#: said behind casts that were lost with a view, parts that waited behind what waited for them, and more.
 FOUND_BY = [61, 70, 73, 92, 141, 158, 194, 264, 294, 569, 815, 908, 990, 1114, 1312, 1380, 1843, 2169, 2262, 3892]
 
 
