@@ -203,8 +203,8 @@ class RoundTheRing(Schedule):
 
 
 class LeavesWithWhatItSaw(Schedule):
-    """n1 has delivered m in a, tells n5 something, and casts in b when n5 has it. Meanwhile it leaves a and forgets
-    it. n4, in both, knows that a's next view is complete, and lacks its cut, with m in it.
+    """n1 has delivered m in a, tells n5 something, and casts in b when n5 has it. Meanwhile it leaves a and
+    forgets it. n4, in both, knows that a's next view is complete, and lacks its cut, with m in it.
     """
 
     mutant = "epoch-not-raised-on-leave"
