@@ -73,6 +73,9 @@ class Delivering:
         for group, time in stamp.items():
             if group == besides:
                 continue
+            known = self.machine.view.groups.get(group) if self.machine.view is not None else None
+            if known is not None and time.view > known.configuration:
+                return False  # We may be in that view, and not have heard of it.
             replica = self.machine.replicas.get(group)
             if replica is not None and not self._covers(replica, time):
                 return False

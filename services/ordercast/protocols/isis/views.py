@@ -8,7 +8,7 @@ log, and comes back in a later view. To that view it is as new as if it had rest
 from typing import TYPE_CHECKING
 
 from ordercast.core.ids import unpack_u64
-from ordercast.core.machine import Observe, Progress, Send
+from ordercast.core.machine import Observe, Progress, ResetLog, Send
 from ordercast.core.view import FIRST, Group, View
 from ordercast.protocols.idempotence import PRODUCER, SPAN, Record, producer_of_span
 from ordercast.protocols.isis import records
@@ -65,8 +65,8 @@ class Views:
             self._begin_first(replica)
             self._complete(replica)
             self._begin_flush(replica)
-            if not replica.is_concerned and not replica.eras:
-                self.machine.changes += self._forget(replica)
+            if not replica.is_concerned:
+                self.machine.changes += self._forget_log(replica) if replica.eras else self._forget(replica)
 
     def _begin_first(self, replica: Replica) -> None:
         """A group begins with nothing, and its members wait for nobody."""
@@ -191,6 +191,12 @@ class Views:
         members = self._members_of(replica.group, found.view)
         if members is not None and replica.process in members:
             replica.saved = self._saved_era(replica, members, found, casts.get(found.view, {}), places)
+        # What is of no view that can end here would be taken for the next one's: positions do not name theirs.
+        kept = dict.fromkeys(records.cast(replica.name, replica.cut_ends, key) for key in replica.cut_casts)
+        if replica.saved is not None:
+            kept.update(replica.forget_era(replica.saved))
+        gone = [key for key, _ in mine if key[:1] in (records.CAST, records.ORDER) and key not in kept]
+        self.machine.changes += [(key, None) for key in gone]
 
     def _members_of(self, group: Group, view: int) -> tuple[str, ...] | None:
         if group.configuration == view:
@@ -232,6 +238,16 @@ class Views:
         gone: list[Record] = [(key, None) for key, _ in self.saved if key[:1] in records.OF_GROUPS]
         self.saved = []
         return gone
+
+    def _forget_log(self, replica: Replica) -> list[Record]:
+        """The driver dropped it. What is left of the views is delivered; who comes back begins with nothing."""
+        if not replica.position and replica.copied is None:
+            return []
+        replica.position = replica.offset = 0
+        replica.copied = None
+        self.machine.out.append(ResetLog(replica.name, 0))
+        changes = [replica.position_record(), *self.machine.copying.forget(replica.name)]
+        return [*changes, *replica.producers.clear()]
 
     def _forget(self, replica: Replica) -> list[Record]:
         name = replica.name
