@@ -93,8 +93,7 @@ class _Round:
     def _next_view(self, group: Group) -> Defined | None:
         now = Defined(tuple(group.replicas), tuple(group.incarnations), tuple(group.leaving))
         completed, lost = completed_of(group).replicas, lost_in(group)
-        wanted = len(group.placement)
-        return next_view(now, completed, self._candidates(group, lost), self.alive, lost, wanted)
+        return next_view(now, completed, self._candidates(group, lost), self.alive, lost)
 
     def _candidates(self, group: Group, lost: Collection[str]) -> list[str]:
         """Who may be in the next view: those of the placement that have the log, or can be expected to have it.

@@ -25,7 +25,6 @@ def next_view(
     placement: Collection[str],
     alive: Mapping[str, int],
     lost: Collection[str] = (),
-    wanted: int = 0,
 ) -> Defined | None:
     """The view that should be defined, if another one should, and may.
 
@@ -40,8 +39,6 @@ def next_view(
     has_a_say = [name for name in completed if (name in members or name in leaving) and name not in lost]
     if not members or len(has_a_say) < majority(len(completed)):
         return None
-    if len(members) < majority(wanted):
-        return None  # What is visible would be on fewer disks than the group was promised.
     found = Defined(members, tuple(alive[name] for name in members), leaving)
     is_same = (found.members, found.incarnations) == (now.members, now.incarnations)
     return None if is_same and all(name in found.leaving for name in now.leaving) else found

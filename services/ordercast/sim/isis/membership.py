@@ -138,8 +138,7 @@ class ViewMembership(Membership):
             self._define(group, found)
 
     def next_view(self, group: GroupView, completed: list[str]) -> Defined | None:
-        placement = self.placement[group.group]
-        return next_view(self._defined(group), completed, placement, self.alive, wanted=len(placement))
+        return next_view(self._defined(group), completed, self.placement[group.group], self.alive)
 
     def _is_new(self, found: Defined) -> bool:
         """Not at once: changes pile up for a moment."""
