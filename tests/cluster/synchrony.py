@@ -45,7 +45,8 @@ def assert_view_synchrony(cluster: LocalCluster, groups: Sequence[str], *, is_at
     """
     evidence = Evidence()
     running = next(member for member in cluster.running("gateway") if not member.is_paused)
-    collect_logs(gateway_of(cluster, running.name), evidence, COLLECT_S_MAX if is_at_rest else 0.0)
+    timeout_s = COLLECT_S_MAX if is_at_rest else 0.0
+    collect_logs(gateway_of(cluster, running.name), evidence, timeout_s, groups=groups)
     logs_of = {group_name(id_): (id_, logs) for id_, logs in evidence.logs.items()}
     for name in groups:
         id_, logs = logs_of[name]

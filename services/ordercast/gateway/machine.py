@@ -28,7 +28,7 @@ from ordercast.core.quorums import has_majority, majority
 from ordercast.core.view import OtherConfiguration, UnknownGroup, View
 from ordercast.gateway.opened import Open
 from ordercast.gateway.pressure import RETRY_S_UNKNOWN, Pressure
-from ordercast.gateway.producer import Groups, Producer, Waiting
+from ordercast.gateway.producer import NOTHING_SEEN, Groups, Producer, Waiting
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.v1.common_pb2 import (
     REFUSAL_FENCED,
@@ -296,7 +296,7 @@ class Gateway:
 
     def session_of(self, producers: Iterable[Producer]) -> bytes:
         clock = max(producer.clock for producer in producers)
-        return pack_u64(clock) if clock else b""
+        return pack_u64(clock) if clock != NOTHING_SEEN else b""
 
     def _may_enter(self, producer: Producer, item: Waiting) -> tuple[PublishStatus, str]:
         assert self.view is not None

@@ -18,6 +18,8 @@ RequestKey = tuple[Groups, int, int, int, bytes]
 
 #: Refusals that are remembered one by one. With more, everything new is refused until they come again.
 REFUSED_MAX = 256
+#: Who has seen a message numbered 0 comes after it: that is not nothing.
+NOTHING_SEEN = -1
 
 #: Claims a group for messages that have to stay behind.
 _HELD_BACK: Groups = ()
@@ -68,7 +70,7 @@ class Producer:
     id: bytes
     client: str
     #: The highest sn this producer has seen: acknowledged, delivered to it, or decided here.
-    clock: int = 0
+    clock: int = NOTHING_SEEN
     #: The same in virtually synchronous groups.
     seen: Stamp = field(default_factory=Stamp)
     seen_epoch: int = 0

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from random import Random
 
 import grpc
@@ -155,8 +155,10 @@ class Load:
                     await asyncio.sleep(0.05)
 
 
-def collect_logs(address: str, evidence: Evidence, timeout_s: float = COLLECT_S_MAX) -> None:
-    """Every replica's log of every group, as it is on its disk.
+def collect_logs(
+    address: str, evidence: Evidence, timeout_s: float = COLLECT_S_MAX, *, groups: Collection[str] | None = None
+) -> None:
+    """Every replica's log of every group, or of these, as it is on its disk.
 
     Gateways may still be about to repeat what was answered elsewhere. In virtually synchronous groups such entries
     count too, and logs that were read one after the other would not fit together: so they are read until none has
@@ -167,7 +169,7 @@ def collect_logs(address: str, evidence: Evidence, timeout_s: float = COLLECT_S_
         stub = GatewayServiceStub(channel)
         while True:
             cluster = stub.DescribeCluster(DescribeClusterRequest(), timeout=CALL_S_MAX, wait_for_ready=True)
-            _collect(stub, cluster, evidence)
+            _collect(stub, cluster, evidence, groups)
             if all(_is_read(stub, id_, evidence) for id_ in evidence.casting()) or time.monotonic() > deadline:
                 return
             time.sleep(LOOK_S)
@@ -181,10 +183,17 @@ def _is_read(stub: GatewayServiceStub, group: str, evidence: Evidence) -> bool:
     return len(ends) == 1 and ends == read
 
 
-def _collect(stub: GatewayServiceStub, cluster: DescribeClusterResponse, evidence: Evidence) -> None:
+def _collect(
+    stub: GatewayServiceStub,
+    cluster: DescribeClusterResponse,
+    evidence: Evidence,
+    groups: Collection[str] | None,
+) -> None:
     domains = {domain.name: domain for domain in cluster.domains}
     peers = {node.name: node.peer_address for node in cluster.nodes}
     for group in cluster.groups:
+        if groups is not None and group.name not in groups:
+            continue
         evidence.domains[group.id] = domains[group.domain]
         logs = evidence.logs[group.id] = {}
         for replica in group.replicas:
