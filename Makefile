@@ -42,8 +42,9 @@ demo: setup ## kill a node while messages go to several groups, and see them com
 run: setup ## run a cluster of three nodes on this machine, until Ctrl-C
 	$(BIN)/ordercast up
 
+# Tests start hundreds of processes: compiling the same modules in each of them would take minutes.
 test: setup .venv/.bench ## run all tests
-	$(BIN)/pytest
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
 lint: setup ## check format, style, types and the wire contract
 	$(BIN)/ruff format --check

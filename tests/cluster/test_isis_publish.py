@@ -487,6 +487,7 @@ def test_verify_reads_groups_of_all_domains(cluster: LocalCluster, command: Call
     create_groups(cluster.gateways, ["ordered-a", "ordered-b"])
     with ordercast.connect_sync(*cluster.gateways) as oc:
         oc.publish(b"both", to=["ordered-a", "ordered-b"])
+        oc.publish(b"alone", to=ALONE[0])
     result = command("verify", "--json")
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)

@@ -31,8 +31,8 @@ MESSAGE_BYTES = 4000
 KEPT_BYTES = 600_000
 PRODUCERS = 3
 PAUSE_S = 0.01
-#: Between two messages: far slower than what is published.
-SLOW_S = 0.04
+#: Between two messages: far slower than what is published, on however busy a machine.
+SLOW_S = 0.2
 #: A resuming subscriber takes so many, goes away for so long, and comes back where it was.
 TAKEN = 40
 AWAY_S = 0.3

@@ -10,6 +10,9 @@ from ordercast.cli.cursor import parse_start
 from ordercast.cli.output import bytes_fields, bytes_text, print_json_line, say
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ordercast.client.live import LiveDelivery
     from ordercast.client.types import Delivery
 
 JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object per line for each message.")]
@@ -35,6 +38,12 @@ def subscribe(
     payload_only: Annotated[
         bool, typer.Option("--payload-only", help="Print payloads as they are, each with a line end.")
     ] = False,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live", help="What one replica delivers, in causal order, before the log shows it (protocol isis)."
+        ),
+    ] = False,
     json: JsonLines = False,
 ) -> None:
     """Print the messages of a group in their order, and wait for more until Ctrl-C.
@@ -42,12 +51,21 @@ def subscribe(
     If a gateway or a replica fails, another one goes on: no message is left out, and none comes twice.
 
     Examples: `ordercast subscribe a --from earliest` · `ordercast subscribe a --until-end --json | jq .payload` ·
-    `ordercast subscribe a --cursor billing --ack --from earliest`
+    `ordercast subscribe a --cursor billing --ack --from earliest` · `ordercast subscribe room --live`
     """
     if ack and cursor is None:
         raise typer.BadParameter("--ack moves a cursor: name it with --cursor")
     if payload_only and json:
         raise typer.BadParameter("--payload-only and --json are two forms: choose one")
+    if live and (start is not None or cursor is not None or until_end):
+        raise typer.BadParameter(
+            "--live begins now, and has no place in the log: no --from, --cursor or --until-end"
+        )
+    if live:
+        _follow(
+            connection, group, limit, _show_payload if payload_only else _show_live_json if json else _show_live
+        )
+        return
     place = _place(start, cursor, until_end)
     show = _show_payload if payload_only else _show_json if json else _show_line
     try:
@@ -65,6 +83,17 @@ def subscribe(
         raise typer.Exit(0) from None
 
 
+def _follow(connection: Connection, group: str, limit: int | None, show: "Callable[[LiveDelivery], None]") -> None:
+    try:
+        with connection.client() as client, client.subscribe_live(group) as deliveries:
+            for count, delivery in enumerate(deliveries, start=1):
+                show(delivery)
+                if count == limit:
+                    break
+    except KeyboardInterrupt:
+        raise typer.Exit(0) from None
+
+
 def _place(start: str | None, cursor: str | None, until_end: bool) -> str | int | None:
     """None lets the cursor decide, which then has to exist."""
     if start is not None:
@@ -74,7 +103,7 @@ def _place(start: str | None, cursor: str | None, until_end: bool) -> str | int 
     return "earliest" if until_end else "latest"
 
 
-def _show_payload(delivery: "Delivery") -> None:
+def _show_payload(delivery: "Delivery | LiveDelivery") -> None:
     sys.stdout.buffer.write(delivery.payload + b"\n")
     sys.stdout.buffer.flush()
 
@@ -83,19 +112,30 @@ def _show_json(delivery: "Delivery") -> None:
     print_json_line(delivery_document(delivery))
 
 
+def _show_live(delivery: "LiveDelivery") -> None:
+    key = f"  {bytes_text(delivery.key)}:" if delivery.key else ""
+    say(f"    live{key}  {bytes_text(delivery.payload)}")
+
+
 def _show_line(delivery: "Delivery") -> None:
     key = f"  {bytes_text(delivery.key)}:" if delivery.key else ""
     say(f"{delivery.offset:>8}{key}  {bytes_text(delivery.payload)}")
 
 
+def _show_live_json(delivery: "LiveDelivery") -> None:
+    print_json_line({"group": delivery.group, "live": True, **_message_document(delivery)})
+
+
 def delivery_document(delivery: "Delivery") -> dict[str, Any]:
+    place = {"group": delivery.group, "offset": delivery.offset, "order_key": delivery.order_key.hex()}
+    return {**place, **_message_document(delivery)}
+
+
+def _message_document(delivery: "Delivery | LiveDelivery") -> dict[str, Any]:
     headers: dict[str, Any] = {}
     for name, value in delivery.headers.items():
         headers |= bytes_fields(name, value)
     return {
-        "group": delivery.group,
-        "offset": delivery.offset,
-        "order_key": delivery.order_key.hex(),
         "message_id": delivery.message_id,
         **bytes_fields("payload", delivery.payload),
         **(bytes_fields("key", delivery.key) if delivery.key else {}),

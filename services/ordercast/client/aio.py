@@ -17,6 +17,7 @@ import grpc.aio
 from ordercast.client import transport
 from ordercast.client.admin import AsyncAdmin
 from ordercast.client.aio_causal import CausalSubscription
+from ordercast.client.aio_live import LiveSubscription
 from ordercast.client.aio_subscription import Subscription
 from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
 from ordercast.client.session import IN_FLIGHT_MAX, Session, backoff_s
@@ -378,6 +379,18 @@ class Connection(AsyncAdmin):
             names,
             starts=checked_starts(start, names),
             timeout=self._timeout if timeout is None else checked_timeout(timeout),
+        )
+
+    def subscribe_live(
+        self, group: str, *, replica: str | None = None, timeout: float | None = None
+    ) -> LiveSubscription:
+        """What a replica of a group with the protocol `isis` delivers from now on, before the log shows it.
+
+        In causal order, and fast: nobody waits for a disk, a majority, or a place in the log. A crash may take it
+        back. `replica` is the node to read from. `timeout` is for the beginning.
+        """
+        return LiveSubscription(
+            self, group, replica=replica, timeout=self._timeout if timeout is None else checked_timeout(timeout)
         )
 
     def _see(self, token: bytes) -> None:

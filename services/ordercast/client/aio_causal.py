@@ -262,23 +262,11 @@ class CausalSubscription:
             self._news.set()
 
     async def _ask_about(self, group: str) -> None:
-        """Which view is installed, and what the log had then.
-
-        A replica's answer may come between the moment in which it installs a view and that in which the end of the
-        view before is on its disk, as far as its log is told. So the log's end is taken from a second answer.
-        """
-        first = logs_of(await self._gateways.describe_group(group))
-        view = max((log.view for log in first.values()), default=0)
-        if not view:
-            return
-        second = logs_of(await self._gateways.describe_group(group))
-        ends = [
-            log.next_offset
-            for name, log in second.items()
-            if log.view >= view and name in first and first[name].view >= view
-        ]
-        if ends:
-            self._merge.told(group, Time(view), max(ends))
+        """What is in the logs, whether they show it or not."""
+        for log in logs_of(await self._gateways.describe_group(group)).values():
+            if log.view:
+                counts = {member: count for member, count in enumerate(log.counts) if count}
+                self._merge.told(group, Time(log.view, counts), log.next_offset)
 
 
 def check_causal(domain: Domain) -> None:

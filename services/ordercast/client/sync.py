@@ -19,6 +19,7 @@ from ordercast.client import transport
 from ordercast.client.admin import SyncAdmin
 from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
 from ordercast.client.session import IN_FLIGHT_MAX, Session, backoff_s
+from ordercast.client.sync_live import SyncLiveSubscription
 from ordercast.client.sync_subscription import SyncSubscription
 from ordercast.client.types import (
     TLS,
@@ -318,6 +319,14 @@ class SyncConnection(SyncAdmin):
             stop_at_end=stop_at_end,
             replica=replica,
             timeout=self._timeout,
+        )
+
+    def subscribe_live(
+        self, group: str, *, replica: str | None = None, timeout: float | None = None
+    ) -> SyncLiveSubscription:
+        """What a replica delivers before the log shows it. See `Connection.subscribe_live`."""
+        return SyncLiveSubscription(
+            self, group, replica=replica, timeout=self._timeout if timeout is None else checked_timeout(timeout)
         )
 
     def _see(self, token: bytes) -> None:

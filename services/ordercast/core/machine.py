@@ -212,6 +212,13 @@ class Deliver(Effect):
 
 
 @dataclass(slots=True)
+class Interrupted(Effect):
+    """Of optimistic deliveries in a group: whatever comes next, some of what comes before it is left out."""
+
+    group: str
+
+
+@dataclass(slots=True)
 class ResetLog(Effect):
     """A snapshot replaced the log before this position; durable with the next Persist."""
 
@@ -284,6 +291,8 @@ class Progress:
     #: Envelopes of the log that it has, and that there are.
     position: int = 0
     head: int = 0
+    #: Of virtually synchronous groups: that of the cut, see core.view.Group.
+    epoch: int = 0
 
 
 @runtime_checkable

@@ -58,6 +58,8 @@ class Group:
     #: In virtually synchronous groups: which life of each replica is meant, and who leaves of its own will.
     incarnations: tuple[int, ...] = ()
     leaving: tuple[str, ...] = ()
+    #: Nothing that came before the last completed view is of a higher multicast epoch.
+    epoch: int = 0
 
     @property
     def working(self) -> tuple[str, ...]:
@@ -121,6 +123,7 @@ def group_of(view: GroupView) -> Group:
         tuple(view.lost),
         tuple(view.incarnations),
         tuple(view.leaving),
+        view.epoch,
     )
 
 

@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import Any, TypeVar
 
 import grpc
 import structlog
@@ -21,6 +21,7 @@ from ordercast.v1.sequencer_pb2 import (
     DescribeReplicaResponse,
     ReadGroupRequest,
     ReadGroupResponse,
+    ReadLiveRequest,
     StartAt,
 )
 from ordercast.v1.sequencer_pb2_grpc import SequencerServiceStub
@@ -42,6 +43,8 @@ PASSING = (
     grpc.StatusCode.INTERNAL,
     grpc.StatusCode.UNKNOWN,
 )
+
+Response = TypeVar("Response")
 
 
 class Reading:
@@ -159,20 +162,35 @@ class Reading:
         self, name: str, group: Group, offset: int, *, is_only: bool, stop_at_end: bool
     ) -> AsyncGenerator[ReadGroupResponse, None]:
         """Gives up on a replica that has nothing new while another one has, unless this one is wanted."""
+
+        async def check() -> None:
+            if not is_only and await self._is_overtaken(group, offset):
+                raise Refused(grpc.StatusCode.UNAVAILABLE, f"{name!r} is behind the others", "BEHIND")
+
         reading = self._open(name, group.id, StartAt(offset=offset), stop_at_end and is_only)
-        coming: asyncio.Future[ReadGroupResponse] | None = None
+        async with contextlib.aclosing(self._attended(name, reading, check)) as responses:
+            async for response in responses:
+                if response.entries:
+                    offset = max(offset, response.next_offset)
+                yield response
+
+    async def _attended(
+        self,
+        name: str,
+        reading: AsyncGenerator[Response, None],
+        check: Callable[[], Awaitable[None]] | None = None,
+    ) -> AsyncGenerator[Response, None]:
+        """Looks after a replica that says nothing: it may be gone, and nobody would hear so."""
+        coming: asyncio.Future[Response] | None = None
         try:
             while True:
                 coming = asyncio.ensure_future(anext(reading))
                 while not (await asyncio.wait((coming,), timeout=STALLED_S))[0]:
                     self._check_reachable(name)
-                    if not is_only and await self._is_overtaken(group, offset):
-                        raise Refused(grpc.StatusCode.UNAVAILABLE, f"{name!r} is behind the others", "BEHIND")
+                    if check is not None:
+                        await check()
                 self._check_reachable(name)
-                response = coming.result()
-                if response.entries:
-                    offset = max(offset, response.next_offset)
-                yield response
+                yield coming.result()
         except StopAsyncIteration:
             return
         finally:
@@ -208,6 +226,37 @@ class Reading:
         try:
             async for response in call:
                 yield response
+        except grpc.aio.AioRpcError as error:
+            if error.code() == grpc.StatusCode.UNAVAILABLE:
+                self._forget(name, channel)
+            raise refused_from(error) from None
+        finally:
+            call.cancel()
+
+    # ---------------------------------------------------------------------------------------------- live
+
+    def choose(self, group: Group) -> str:
+        """From whom to read live: it is one replica's word."""
+        return self._choose(group, 0)
+
+    async def read_live(self, group: Group, replica: str) -> AsyncGenerator[list[bytes], None]:
+        """Until that replica is gone, or misses something: others deliver in another causal order."""
+        async with contextlib.aclosing(self._attended(replica, self._open_live(replica, group.id))) as deliveries:
+            async for entries in deliveries:
+                yield entries
+
+    async def _open_live(self, name: str, group: str) -> AsyncGenerator[list[bytes], None]:
+        if self._is_local(name):
+            self.node.logs.check_served(group)
+            async with contextlib.aclosing(self.node.live.read(group)) as deliveries:
+                async for entries in deliveries:
+                    yield entries
+            return
+        channel = self._channel(name)
+        call: Any = SequencerServiceStub(channel).ReadLive(ReadLiveRequest(group=group))
+        try:
+            async for response in call:
+                yield list(response.entries)
         except grpc.aio.AioRpcError as error:
             if error.code() == grpc.StatusCode.UNAVAILABLE:
                 self._forget(name, channel)

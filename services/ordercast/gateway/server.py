@@ -3,6 +3,8 @@
 # gRPC decides how these methods are called.
 # ruff: noqa: N802
 
+import contextlib
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from ordercast.gateway.administration import Administration
@@ -26,6 +28,13 @@ class GatewayServer(GatewayServiceServicer):
 
     async def Subscribe(self, _: Any, context: Any) -> None:
         await self.subscribing.stream(context)
+
+    async def SubscribeLive(
+        self, request: api.SubscribeLiveRequest, context: Any
+    ) -> AsyncGenerator[api.SubscribeLiveResponse, None]:
+        async with contextlib.aclosing(self.subscribing.live(request)) as responses:
+            async for response in responses:
+                yield response
 
     async def CreateDomain(self, request: api.CreateDomainRequest, context: Any) -> api.CreateDomainResponse:
         return await self.admin.create_domain(request)

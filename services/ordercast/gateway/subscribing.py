@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
 import grpc
@@ -22,6 +22,8 @@ from ordercast.runtime.status import Refused
 from ordercast.v1.gateway_pb2 import (
     Acked,
     Deliveries,
+    SubscribeLiveRequest,
+    SubscribeLiveResponse,
     SubscribeRequest,
     SubscribeResponse,
     SubscribeStart,
@@ -32,6 +34,8 @@ from ordercast.v1.sequencer_pb2 import LogEntry, StartAt
 
 #: Subscriptions are counted: one that never begins must not take another one's place.
 START_S_MAX = 10.0
+#: Those that deliver before a place in the log is known.
+LIVE_PROTOCOLS = ("isis",)
 
 
 class Subscribing:
@@ -46,16 +50,38 @@ class Subscribing:
         self.streams = 0
 
     async def stream(self, context: Any) -> None:
+        with self._counted():
+            start = await self._first(context)
+            group = await self.group(start.group)
+            offset = await self._place(start, group)
+            await Subscription(self, start, group, offset, context).run()
+
+    async def live(self, request: SubscribeLiveRequest) -> AsyncGenerator[SubscribeLiveResponse, None]:
+        """What one replica delivers from now on. Only virtually synchronous groups have such a thing."""
+        with self._counted():
+            group = await self.group(request.group)
+            domain = self.node.directory.domains.get(group.domain)
+            if domain is not None and domain.protocol not in LIVE_PROTOCOLS:
+                message = f"{group.name!r} delivers in one order only, and nothing before it has its place in that"
+                raise Refused(grpc.StatusCode.FAILED_PRECONDITION, message, "NO_LIVE_DELIVERY")
+            self._check_replica(request.replica, group)
+            replica = request.replica or self.reading.choose(group)
+            async with contextlib.aclosing(self.reading.read_live(group, replica)) as deliveries:
+                async for entries in deliveries:
+                    response = SubscribeLiveResponse(entries=entries, group_id=group.id, replica=replica)
+                    if entries:
+                        response.session = self.intake.sign(group.domain, seen_in(entries, group))
+                    yield response
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
         if self.streams >= self.node.settings.limits.subscriptions_max:
             raise Refused(
                 grpc.StatusCode.RESOURCE_EXHAUSTED, "too many subscriptions", "TOO_MANY_STREAMS", retry_after_s=1.0
             )
         self.streams += 1
         try:
-            start = await self._first(context)
-            group = await self.group(start.group)
-            offset = await self._place(start, group)
-            await Subscription(self, start, group, offset, context).run()
+            yield
         finally:
             self.streams -= 1
 
@@ -80,12 +106,7 @@ class Subscribing:
 
     async def _place(self, start: SubscribeStart, group: Group) -> int:
         """A cursor's place; or where the caller says, and then the cursor begins to exist there."""
-        if start.replica and start.replica not in group.replicas:
-            raise Refused(
-                grpc.StatusCode.INVALID_ARGUMENT,
-                f"{start.replica!r} has no replica of {group.name!r}: {', '.join(group.replicas)} have",
-                "NO_REPLICA",
-            )
+        self._check_replica(start.replica, group)
         if not start.cursor:
             return await self.reading.start_offset(group, start.start)
         check_cursor_name(start.cursor)
@@ -98,6 +119,14 @@ class Subscribing:
             await self.cursors.move(group.name, start.cursor, offset)
             return offset
         return await self.reading.start_offset(group, StartAt(offset=offset))
+
+    def _check_replica(self, name: str, group: Group) -> None:
+        if name and name not in group.replicas:
+            raise Refused(
+                grpc.StatusCode.INVALID_ARGUMENT,
+                f"{name!r} has no replica of {group.name!r}: {', '.join(group.replicas)} have",
+                "NO_REPLICA",
+            )
 
 
 class Subscription:

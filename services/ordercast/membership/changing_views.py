@@ -46,7 +46,7 @@ def define(group: Group, view: DefineView, nodes: Mapping[str, Node]) -> None:
     group.leaving[:], group.starting[:] = view.leaving, view.members
 
 
-def complete(group: Group, number: int) -> None:
+def complete(group: Group, number: int, epoch: int) -> None:
     """Nobody needs the view before any more, but to read what it delivered."""
     _check_has_views(group)
     if number != group.configuration:
@@ -55,6 +55,7 @@ def complete(group: Group, number: int) -> None:
         raise precondition(f"view {number} of the group {group.name} is complete already")
     group.ClearField("previous")
     group.ClearField("leaving")
+    group.epoch = max(group.epoch, epoch)
     group.starting[:] = group.replicas
     group.lost[:] = [name for name in group.lost if name in group.replicas]
 

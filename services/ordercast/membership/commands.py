@@ -132,7 +132,7 @@ def _define_view(state: "State", view: DefineView, result: CommandResult) -> Non
 
 def _complete_view(state: "State", view: CompleteView, result: CommandResult) -> None:
     group = state.group_with(view.group)
-    complete(group, view.number)
+    complete(group, view.number, view.epoch)
     state.stamp(group)
     result.group.CopyFrom(group)
 

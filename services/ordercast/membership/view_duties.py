@@ -72,7 +72,9 @@ class _Round:
                 name for name in group.replicas if name not in lost and self._of_member(group, name).started
             ]
             if may_complete(group.replicas, have_cut):
-                yield about, Command(complete_view=CompleteView(group=group.id, number=number))
+                epoch = max(self._of_member(group, name).epoch for name in have_cut)
+                complete = CompleteView(group=group.id, number=number, epoch=epoch)
+                yield about, Command(complete_view=complete)
                 return
         else:
             installed = [name for name in group.starting if self._of_member(group, name).caught_up]

@@ -61,6 +61,7 @@ def group_view(group: Group) -> GroupView:
         lost=group.lost,
         incarnations=group.incarnations,
         leaving=group.leaving,
+        epoch=group.epoch,
     )
 
 

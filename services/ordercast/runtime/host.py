@@ -20,6 +20,7 @@ from ordercast.core.machine import (
     Effect,
     Event,
     Hand,
+    Interrupted,
     LogRead,
     Machine,
     Observe,
@@ -100,6 +101,8 @@ class Host:
         #: Told which groups have new entries on disk.
         self.on_logged: Callable[[str], None] = lambda group: None
         self.on_observe: Callable[[str, Observe], None] = lambda domain, effect: None
+        self.on_live: Callable[[str, LogEntry], None] = lambda group, entry: None
+        self.on_interrupted: Callable[[str], None] = lambda group: None
         #: Mends a damaged log entry, or says that it cannot.
         self.mend: Callable[[CorruptRecord], asyncio.Future[None]] | None = None
         #: What peers sent that they must not send, by reason.
@@ -366,8 +369,13 @@ class Host:
                 self._read_log(slot, effect)
             case Observe():
                 self.on_observe(slot.domain, effect)
-            case Deliver() | ResetLog():
-                pass  # Subscribers are fed from the disk.
+            case Deliver():
+                if not effect.final:  # What is goes to the disk, and subscribers are fed from there.
+                    self.on_live(effect.group, effect.entry)
+            case Interrupted():
+                self.on_interrupted(effect.group)
+            case ResetLog():
+                pass
             case _:
                 if slot.on_effect is not None:
                     slot.on_effect(effect)

@@ -37,6 +37,7 @@ from ordercast.runtime.disbelief import Disbelief
 from ordercast.runtime.fault_service import serve_faults
 from ordercast.runtime.frame_listener import FrameListener
 from ordercast.runtime.host import Host
+from ordercast.runtime.live import LiveFeeds
 from ordercast.runtime.local_log import LocalLogs
 from ordercast.runtime.mesh import WIRE_VERSION, Events, Mesh, Unwelcome
 from ordercast.runtime.peer_service import serve_peers
@@ -143,6 +144,9 @@ class Node:
         )
         self.logs = LocalLogs(self.storage, self.writer)
         self.host.on_logged = self.logs.notify
+        self.live = LiveFeeds()
+        self.host.on_live = self.live.delivered
+        self.host.on_interrupted = self.live.interrupted
         self.directory = Directory(self.name, settings.members, self.credentials)
         self.directory.on_change = self._directory_changed
         self.disbelief = Disbelief(self.name, self.storage)
@@ -403,6 +407,7 @@ class Node:
                 known.caught_up = known.caught_up or progress.caught_up
                 known.position = max(known.position, progress.position)
                 known.head = max(known.head, progress.head)
+                known.epoch = max(known.epoch, progress.epoch)
         return [found[group] for group in sorted(found)]
 
     def _deleting(self) -> list[str]:

@@ -16,6 +16,8 @@ from ordercast.v1.sequencer_pb2 import (
     ReadEntryResponse,
     ReadGroupRequest,
     ReadGroupResponse,
+    ReadLiveRequest,
+    ReadLiveResponse,
 )
 from ordercast.v1.sequencer_pb2_grpc import SequencerServiceServicer
 
@@ -29,6 +31,12 @@ class SequencerServer(SequencerServiceServicer):
         async with contextlib.aclosing(reading) as responses:
             async for response in responses:
                 yield response
+
+    async def ReadLive(self, request: ReadLiveRequest, context: Any) -> AsyncGenerator[ReadLiveResponse, None]:  # noqa: N802
+        self.node.logs.check_served(request.group)
+        async with contextlib.aclosing(self.node.live.read(request.group)) as deliveries:
+            async for entries in deliveries:
+                yield ReadLiveResponse(entries=entries)
 
     async def DescribeReplica(self, request: DescribeReplicaRequest, context: Any) -> DescribeReplicaResponse:  # noqa: N802
         return await self.node.logs.describe(request.group)

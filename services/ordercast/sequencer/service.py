@@ -51,8 +51,10 @@ class Sequencer:
             return
         replica = slot.machine.replicas.get(group)
         era = replica.installed if replica is not None else None
-        if era is not None:
+        # The machine may be ahead of its disk: the view is told only with a log that has all from before it.
+        if era is not None and found.position >= era.start:
             found.view, found.token_holder = era.view, era.members[era.token.holder]
+            found.counts.extend(era.counts_below(found.position))
 
     def machines(self, domain: Domain) -> dict[str, Machine]:
         observe = self.node.settings.stages

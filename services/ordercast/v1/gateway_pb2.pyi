@@ -175,6 +175,26 @@ class SubscribeResponse(_message.Message):
     acked: Acked
     def __init__(self, started: _Optional[_Union[SubscribeStarted, _Mapping]] = ..., deliveries: _Optional[_Union[Deliveries, _Mapping]] = ..., acked: _Optional[_Union[Acked, _Mapping]] = ...) -> None: ...
 
+class SubscribeLiveRequest(_message.Message):
+    __slots__ = ("group", "replica")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    replica: str
+    def __init__(self, group: _Optional[str] = ..., replica: _Optional[str] = ...) -> None: ...
+
+class SubscribeLiveResponse(_message.Message):
+    __slots__ = ("entries", "session", "group_id", "replica")
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    entries: _containers.RepeatedScalarFieldContainer[bytes]
+    session: bytes
+    group_id: str
+    replica: str
+    def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., session: _Optional[bytes] = ..., group_id: _Optional[str] = ..., replica: _Optional[str] = ...) -> None: ...
+
 class CreateDomainRequest(_message.Message):
     __slots__ = ("name", "protocol", "settings")
     class SettingsEntry(_message.Message):

@@ -134,7 +134,7 @@ class Forward(_message.Message):
     def __init__(self, view: _Optional[int] = ..., cast: _Optional[_Union[Cast, _Mapping]] = ...) -> None: ...
 
 class Flush(_message.Message):
-    __slots__ = ("group", "view", "ends", "behind", "received", "settled_counts", "settled", "positions", "keys")
+    __slots__ = ("group", "view", "ends", "behind", "received", "settled_counts", "settled", "positions", "keys", "epoch")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     VIEW_FIELD_NUMBER: _ClassVar[int]
     ENDS_FIELD_NUMBER: _ClassVar[int]
@@ -144,6 +144,7 @@ class Flush(_message.Message):
     SETTLED_FIELD_NUMBER: _ClassVar[int]
     POSITIONS_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     group: str
     view: int
     ends: int
@@ -153,21 +154,24 @@ class Flush(_message.Message):
     settled: int
     positions: _containers.RepeatedScalarFieldContainer[int]
     keys: _containers.RepeatedCompositeFieldContainer[CastKey]
-    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., ends: _Optional[int] = ..., behind: _Optional[bool] = ..., received: _Optional[_Iterable[int]] = ..., settled_counts: _Optional[_Iterable[int]] = ..., settled: _Optional[int] = ..., positions: _Optional[_Iterable[int]] = ..., keys: _Optional[_Iterable[_Union[CastKey, _Mapping]]] = ...) -> None: ...
+    epoch: int
+    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., ends: _Optional[int] = ..., behind: _Optional[bool] = ..., received: _Optional[_Iterable[int]] = ..., settled_counts: _Optional[_Iterable[int]] = ..., settled: _Optional[int] = ..., positions: _Optional[_Iterable[int]] = ..., keys: _Optional[_Iterable[_Union[CastKey, _Mapping]]] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class Cut(_message.Message):
-    __slots__ = ("group", "view", "ends", "first_position", "keys")
+    __slots__ = ("group", "view", "ends", "first_position", "keys", "epoch")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     VIEW_FIELD_NUMBER: _ClassVar[int]
     ENDS_FIELD_NUMBER: _ClassVar[int]
     FIRST_POSITION_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     group: str
     view: int
     ends: int
     first_position: int
     keys: _containers.RepeatedCompositeFieldContainer[CastKey]
-    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., ends: _Optional[int] = ..., first_position: _Optional[int] = ..., keys: _Optional[_Iterable[_Union[CastKey, _Mapping]]] = ...) -> None: ...
+    epoch: int
+    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., ends: _Optional[int] = ..., first_position: _Optional[int] = ..., keys: _Optional[_Iterable[_Union[CastKey, _Mapping]]] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class CutSynced(_message.Message):
     __slots__ = ("group", "view")
@@ -256,16 +260,18 @@ class IsisRecord(_message.Message):
     def __init__(self, view: _Optional[int] = ..., position: _Optional[int] = ..., offset: _Optional[int] = ..., settled: _Optional[int] = ..., settled_counts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class CutRecord(_message.Message):
-    __slots__ = ("view", "ends", "first_position", "keys")
+    __slots__ = ("view", "ends", "first_position", "keys", "epoch")
     VIEW_FIELD_NUMBER: _ClassVar[int]
     ENDS_FIELD_NUMBER: _ClassVar[int]
     FIRST_POSITION_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     view: int
     ends: int
     first_position: int
     keys: _containers.RepeatedCompositeFieldContainer[CastKey]
-    def __init__(self, view: _Optional[int] = ..., ends: _Optional[int] = ..., first_position: _Optional[int] = ..., keys: _Optional[_Iterable[_Union[CastKey, _Mapping]]] = ...) -> None: ...
+    epoch: int
+    def __init__(self, view: _Optional[int] = ..., ends: _Optional[int] = ..., first_position: _Optional[int] = ..., keys: _Optional[_Iterable[_Union[CastKey, _Mapping]]] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class CastStamp(_message.Message):
     __slots__ = ("view", "key", "times", "epoch", "total", "carried")

@@ -42,7 +42,7 @@ class Configuration(_message.Message):
     def __init__(self, number: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., lost: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GroupView(_message.Message):
-    __slots__ = ("group", "configuration", "replicas", "acceptors", "previous", "starting", "learners", "lost", "incarnations", "leaving")
+    __slots__ = ("group", "configuration", "replicas", "acceptors", "previous", "starting", "learners", "lost", "incarnations", "leaving", "epoch")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
@@ -53,6 +53,7 @@ class GroupView(_message.Message):
     LOST_FIELD_NUMBER: _ClassVar[int]
     INCARNATIONS_FIELD_NUMBER: _ClassVar[int]
     LEAVING_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     group: str
     configuration: int
     replicas: _containers.RepeatedScalarFieldContainer[str]
@@ -63,7 +64,8 @@ class GroupView(_message.Message):
     lost: _containers.RepeatedScalarFieldContainer[str]
     incarnations: _containers.RepeatedScalarFieldContainer[int]
     leaving: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., previous: _Optional[_Union[Configuration, _Mapping]] = ..., starting: _Optional[_Iterable[str]] = ..., learners: _Optional[_Iterable[str]] = ..., lost: _Optional[_Iterable[str]] = ..., incarnations: _Optional[_Iterable[int]] = ..., leaving: _Optional[_Iterable[str]] = ...) -> None: ...
+    epoch: int
+    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., previous: _Optional[_Union[Configuration, _Mapping]] = ..., starting: _Optional[_Iterable[str]] = ..., learners: _Optional[_Iterable[str]] = ..., lost: _Optional[_Iterable[str]] = ..., incarnations: _Optional[_Iterable[int]] = ..., leaving: _Optional[_Iterable[str]] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class DomainView(_message.Message):
     __slots__ = ("domain", "number", "groups")
@@ -137,7 +139,7 @@ class Retention(_message.Message):
     def __init__(self, bytes: _Optional[int] = ..., age_s: _Optional[int] = ...) -> None: ...
 
 class Group(_message.Message):
-    __slots__ = ("name", "id", "domain", "configuration", "replicas", "acceptors", "state", "retention", "revision", "previous", "starting", "lost", "next", "incarnation_before", "placement", "incarnations", "leaving")
+    __slots__ = ("name", "id", "domain", "configuration", "replicas", "acceptors", "state", "retention", "revision", "previous", "starting", "lost", "next", "incarnation_before", "placement", "incarnations", "leaving", "epoch")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     DOMAIN_FIELD_NUMBER: _ClassVar[int]
@@ -155,6 +157,7 @@ class Group(_message.Message):
     PLACEMENT_FIELD_NUMBER: _ClassVar[int]
     INCARNATIONS_FIELD_NUMBER: _ClassVar[int]
     LEAVING_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     name: str
     id: str
     domain: str
@@ -172,7 +175,8 @@ class Group(_message.Message):
     placement: _containers.RepeatedScalarFieldContainer[str]
     incarnations: _containers.RepeatedScalarFieldContainer[int]
     leaving: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., id: _Optional[str] = ..., domain: _Optional[str] = ..., configuration: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., revision: _Optional[int] = ..., previous: _Optional[_Union[Configuration, _Mapping]] = ..., starting: _Optional[_Iterable[str]] = ..., lost: _Optional[_Iterable[str]] = ..., next: _Optional[_Union[Configuration, _Mapping]] = ..., incarnation_before: _Optional[int] = ..., placement: _Optional[_Iterable[str]] = ..., incarnations: _Optional[_Iterable[int]] = ..., leaving: _Optional[_Iterable[str]] = ...) -> None: ...
+    epoch: int
+    def __init__(self, name: _Optional[str] = ..., id: _Optional[str] = ..., domain: _Optional[str] = ..., configuration: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., revision: _Optional[int] = ..., previous: _Optional[_Union[Configuration, _Mapping]] = ..., starting: _Optional[_Iterable[str]] = ..., lost: _Optional[_Iterable[str]] = ..., next: _Optional[_Union[Configuration, _Mapping]] = ..., incarnation_before: _Optional[int] = ..., placement: _Optional[_Iterable[str]] = ..., incarnations: _Optional[_Iterable[int]] = ..., leaving: _Optional[_Iterable[str]] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class Cursor(_message.Message):
     __slots__ = ("group", "name", "offset")
@@ -336,12 +340,14 @@ class DefineView(_message.Message):
     def __init__(self, group: _Optional[str] = ..., number: _Optional[int] = ..., members: _Optional[_Iterable[str]] = ..., incarnations: _Optional[_Iterable[int]] = ..., leaving: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CompleteView(_message.Message):
-    __slots__ = ("group", "number")
+    __slots__ = ("group", "number", "epoch")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     group: str
     number: int
-    def __init__(self, group: _Optional[str] = ..., number: _Optional[int] = ...) -> None: ...
+    epoch: int
+    def __init__(self, group: _Optional[str] = ..., number: _Optional[int] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class RecordStarted(_message.Message):
     __slots__ = ("group", "configuration", "members")
@@ -573,20 +579,22 @@ class WatchResponse(_message.Message):
     def __init__(self, revision: _Optional[int] = ..., reset: _Optional[bool] = ..., cluster_id: _Optional[bytes] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., domains: _Optional[_Iterable[_Union[Domain, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[Group, _Mapping]]] = ..., retired: _Optional[int] = ..., level: _Optional[int] = ...) -> None: ...
 
 class GroupProgress(_message.Message):
-    __slots__ = ("group", "configuration", "caught_up", "started", "position", "head")
+    __slots__ = ("group", "configuration", "caught_up", "started", "position", "head", "epoch")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
     CAUGHT_UP_FIELD_NUMBER: _ClassVar[int]
     STARTED_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     group: str
     configuration: int
     caught_up: bool
     started: bool
     position: int
     head: int
-    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., caught_up: _Optional[bool] = ..., started: _Optional[bool] = ..., position: _Optional[int] = ..., head: _Optional[int] = ...) -> None: ...
+    epoch: int
+    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., caught_up: _Optional[bool] = ..., started: _Optional[bool] = ..., position: _Optional[int] = ..., head: _Optional[int] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class HeartbeatRequest(_message.Message):
     __slots__ = ("name", "incarnation", "revision", "oldest_open", "read_only", "clear_of", "leaving", "progress", "damaged", "level")

@@ -39,6 +39,11 @@ class SequencerServiceStub:
                 request_serializer=ordercast_dot_v1_dot_sequencer__pb2.ReadGroupRequest.SerializeToString,
                 response_deserializer=ordercast_dot_v1_dot_sequencer__pb2.ReadGroupResponse.FromString,
                 _registered_method=True)
+        self.ReadLive = channel.unary_stream(
+                '/ordercast.v1.SequencerService/ReadLive',
+                request_serializer=ordercast_dot_v1_dot_sequencer__pb2.ReadLiveRequest.SerializeToString,
+                response_deserializer=ordercast_dot_v1_dot_sequencer__pb2.ReadLiveResponse.FromString,
+                _registered_method=True)
         self.DescribeReplica = channel.unary_unary(
                 '/ordercast.v1.SequencerService/DescribeReplica',
                 request_serializer=ordercast_dot_v1_dot_sequencer__pb2.DescribeReplicaRequest.SerializeToString,
@@ -55,6 +60,12 @@ class SequencerServiceServicer:
     """Missing associated documentation comment in .proto file."""
 
     def ReadGroup(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReadLive(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -79,6 +90,11 @@ def add_SequencerServiceServicer_to_server(servicer, server):
                     servicer.ReadGroup,
                     request_deserializer=ordercast_dot_v1_dot_sequencer__pb2.ReadGroupRequest.FromString,
                     response_serializer=ordercast_dot_v1_dot_sequencer__pb2.ReadGroupResponse.SerializeToString,
+            ),
+            'ReadLive': grpc.unary_stream_rpc_method_handler(
+                    servicer.ReadLive,
+                    request_deserializer=ordercast_dot_v1_dot_sequencer__pb2.ReadLiveRequest.FromString,
+                    response_serializer=ordercast_dot_v1_dot_sequencer__pb2.ReadLiveResponse.SerializeToString,
             ),
             'DescribeReplica': grpc.unary_unary_rpc_method_handler(
                     servicer.DescribeReplica,
@@ -118,6 +134,33 @@ class SequencerService:
             '/ordercast.v1.SequencerService/ReadGroup',
             ordercast_dot_v1_dot_sequencer__pb2.ReadGroupRequest.SerializeToString,
             ordercast_dot_v1_dot_sequencer__pb2.ReadGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadLive(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/ordercast.v1.SequencerService/ReadLive',
+            ordercast_dot_v1_dot_sequencer__pb2.ReadLiveRequest.SerializeToString,
+            ordercast_dot_v1_dot_sequencer__pb2.ReadLiveResponse.FromString,
             options,
             channel_credentials,
             insecure,

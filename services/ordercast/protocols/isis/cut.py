@@ -19,6 +19,7 @@ class Contribution:
     #: Of those: how many everyone has, with positions, all below `settled`.
     settled_counts: list[int]
     settled: int
+    epoch: int
     #: Positions from there on that it knows.
     places: dict[int, Key]
 
@@ -27,6 +28,8 @@ class Contribution:
 class Ending:
     first_position: int
     keys: list[Key]
+    #: The highest that a contributor knows of.
+    epoch: int
 
 
 def union(contributions: Sequence[Contribution]) -> list[int]:
@@ -80,5 +83,5 @@ def compute(
         following = [(member, count + 1) for member, count in enumerate(accepted)]
         rest = [key for key in following if is_acceptable(key)]
         if not rest:
-            return Ending(most.settled, keys)
+            return Ending(most.settled, keys, max(contribution.epoch for contribution in contributions))
         accept(min(rest, key=lambda key: (epoch_of(key), key)))

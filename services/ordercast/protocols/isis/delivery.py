@@ -6,7 +6,7 @@ another group, so groups are looked at in turn until nothing moves.
 
 from typing import TYPE_CHECKING
 
-from ordercast.core.machine import Deliver, Observe
+from ordercast.core.machine import Deliver, Interrupted, Observe
 from ordercast.protocols.isis import times
 from ordercast.protocols.isis.era import Era
 from ordercast.protocols.isis.records import Key
@@ -115,9 +115,10 @@ class Delivering:
         machine = self.machine
         machine.views.is_due = True
         machine.touched[replica.name] = None
-        if machine.observe:
-            stage, view = ("installed", f" {replica.eras[0].view}") if replica.eras else ("left", "")
-            machine.out.append(Observe(stage, b"", replica.name + view))
+        if not replica.eras:
+            machine.out.append(Interrupted(replica.name))
+        elif machine.observe:
+            machine.out.append(Observe("installed", b"", f"{replica.name} {replica.eras[0].view}"))
         era = replica.installed
         if era is not None:
             machine.stability.took(replica, None)

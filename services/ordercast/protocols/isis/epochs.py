@@ -89,6 +89,9 @@ class Epochs:
             neighbours = sum(1 for other, theirs in members.items() if other != name and mine & theirs)
             if neighbours > 1:
                 excluded[name] = None
+        # Times shrink to views that are complete, as if all that was cast before those had been delivered here. If
+        # that were of a higher epoch than what comes behind it, each would wait for the other.
+        self.rise(max((group.epoch for group in machine.view.groups.values()), default=0))
         member_of = {name: None for name, replica in machine.replicas.items() if replica.is_member}
         if any(name not in member_of for name in self._member_of) or any(
             name not in self.excluded for name in excluded

@@ -236,6 +236,16 @@ class Era:
         size = len(self.members)
         return self.placed_by(position) == size and self.synced_by(self.places[position]) == size
 
+    def counts_below(self, position: int) -> list[int]:
+        """By member: its casts at positions below this one. Nothing if some of those are not known any more."""
+        if position < self.settled:
+            return []
+        counts = list(self.settled_counts)
+        for place, key in self.places.items():
+            if place < position:
+                counts[key[0]] = max(counts[key[0]], key[1])
+        return counts
+
     def drop(self, position: int) -> Key:
         """[5.3] Everyone has it: the buffers shrink."""
         key = self.places.pop(position)

@@ -62,6 +62,7 @@ class Attempt:
                 list(flush.received),
                 list(flush.settled_counts),
                 flush.settled,
+                flush.epoch,
                 dict(zip(flush.positions, map(key_of, flush.keys), strict=True)),
             )
             for flush in self.flushes.values()
@@ -132,6 +133,7 @@ class Flushing:
             return flush
         flush.received.extend(era.received)
         flush.settled, flush.settled_counts[:] = era.settled, era.settled_counts
+        flush.epoch = max((self.machine.epochs.epoch, *(cast.epoch for cast in era.casts.values())))
         for position in sorted(era.places):
             flush.positions.append(position)
             flush.keys.append(message_of(era.places[position]))
@@ -274,7 +276,7 @@ class Flushing:
             return
         if attempt.ending is None:
             attempt.ends = message.ends
-            attempt.ending = Ending(message.first_position, [key_of(key) for key in message.keys])
+            attempt.ending = Ending(message.first_position, [key_of(key) for key in message.keys], message.epoch)
             self._accept(replica, attempt.ending)
 
     # ----------------------------------------------------------------------------------------- the cut
@@ -285,6 +287,7 @@ class Flushing:
             ends=attempt.ends,
             first_position=ending.first_position,
             keys=[message_of(key) for key in ending.keys],
+            epoch=ending.epoch,
         )
 
     def _accept(self, replica: "Replica", ending: Ending) -> None:
@@ -408,4 +411,5 @@ def cut_message(group: str, record: CutRecord) -> Cut:
         ends=record.ends,
         first_position=record.first_position,
         keys=record.keys,
+        epoch=record.epoch,
     )

@@ -74,7 +74,8 @@ class Parts:
         if done is not None and group in done:
             machine.out.append(Send((event.source,), PartCast(id=id_, part=done[group])))
             if submit.again and not machine.is_here(machine.replicas[group], id_):
-                machine.speaking.submit_part(group, submit.envelope, times.stamp_from(submit.origin))
+                origin = times.stamp_from(submit.origin)
+                machine.speaking.submit_part(group, submit.envelope, origin, submit.origin.epoch)
             return
         if submit.again:
             return  # Not known here: whoever sent this casts it, and hands it on, as if for the first time.
@@ -85,7 +86,6 @@ class Parts:
         if spread is None:
             spread = self._hear_of(submit.envelope, times.stamp_from(submit.origin), submit.origin.epoch)
         spread.askers[(group, event.source)] = None
-        machine.epochs.rise(submit.origin.epoch)
         self._cast_here(spread, group)
 
     def submitted(self, group: str, id_: bytes) -> bool:
@@ -97,7 +97,7 @@ class Parts:
 
     def _cast_here(self, spread: Spread, group: str) -> None:
         if group not in spread.here and group not in spread.cast:
-            self.machine.speaking.submit_part(group, spread.envelope, spread.origin.copy())
+            self.machine.speaking.submit_part(group, spread.envelope, spread.origin.copy(), spread.epoch)
 
     def is_cast(self, group: str, id_: bytes) -> bool:
         """Here, or by somebody else: then what waits here to be cast need not be."""

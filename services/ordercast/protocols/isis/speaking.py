@@ -108,11 +108,12 @@ class Speaking:
                     # Delivered here before that view began: whoever has not installed it may lack it.
                     times.merge_one(stamp.times, group, era.view, {})
 
-    def submit_part(self, group: str, envelope: Envelope, stamp: Stamp) -> None:
+    def submit_part(self, group: str, envelope: Envelope, stamp: Stamp, epoch: int) -> None:
         """With its origin's stamp: it happened there, and our own past is none of its own.
 
         So it waits for nothing, and above all not behind what may be waiting for it.
         """
+        self.machine.epochs.rise(epoch)
         queue = self.handed_on.setdefault(group, deque())
         if not any(waiting.envelope.header.id == envelope.header.id for waiting in queue):
             queue.append(Waiting(group, envelope, False, stamp, [], is_part=True))

@@ -8,7 +8,7 @@ log, and comes back in a later view. To that view it is as new as if it had rest
 from typing import TYPE_CHECKING
 
 from ordercast.core.ids import unpack_u64
-from ordercast.core.machine import Observe, Progress, ResetLog, Send
+from ordercast.core.machine import Interrupted, Observe, Progress, ResetLog, Send
 from ordercast.core.view import FIRST, Group, View
 from ordercast.protocols.idempotence import PRODUCER, SPAN, Record, producer_of_span
 from ordercast.protocols.isis import records
@@ -117,8 +117,7 @@ class Views:
         """Nothing of the group is delivered here any more, until we are in a view again."""
         if replica.eras:
             replica.eras.clear()
-            if self.machine.observe:
-                self.machine.out.append(Observe("left", b"", replica.name))
+            self.machine.out.append(Interrupted(replica.name))
 
     def entered(self, replica: Replica) -> None:
         """Without a past to deliver first."""
@@ -276,6 +275,7 @@ class Views:
                 else installed is not None and installed.view == group.configuration,
                 position=replica.position,
                 head=replica.head or 0,
+                epoch=self._epoch_of_cut(replica),
             )
         return found
 
@@ -284,6 +284,10 @@ class Views:
         if replica.view >= view:
             return True
         return replica.has_synced_cut and replica.cut is not None and replica.cut.view == view
+
+    def _epoch_of_cut(self, replica: Replica) -> int:
+        cut = replica.cut if replica.cut is not None else replica.last_cut
+        return cut.epoch if cut is not None else 0
 
     def is_busy(self) -> bool:
         return any(

@@ -38,8 +38,16 @@ class Life:
 
 class Checker:
     def __init__(
-        self, world: World, membership: ViewMembership, board: Board, publishers: Publishers | None = None
+        self,
+        world: World,
+        membership: ViewMembership,
+        board: Board,
+        publishers: Publishers | None = None,
+        *,
+        may_lose: bool = False,
     ) -> None:
+        """Where clients read what is in no log yet, what they answer may be lost, and their answers are not."""
+        self.may_lose = may_lose
         self.world = world
         self.publishers = publishers or Publishers()
         self.membership = membership
@@ -84,12 +92,13 @@ class Checker:
         elif effect.stage == "installed":
             group, view = effect.detail.split()
             self._installed(process, life, group, int(view))
-        elif effect.stage == "left":
-            # It is owed nothing any more that was cast there; and what it knows of its last view there may be
-            # lost.
-            views = life.views.pop(effect.detail, [])
-            if views:
-                life.knows &= ~self.casts_in.get((effect.detail, views[-1]), 0)
+
+    def on_interrupted(self, process: str, group: str) -> None:
+        """It is owed nothing any more that was cast there, and what it knows of its last view may be lost."""
+        life = self.life_of(process)
+        views = life.views.pop(group, [])
+        if views:
+            life.knows &= ~self.casts_in.get((group, views[-1]), 0)
 
     def _seen_by_client(self, id_: bytes) -> int:
         seen = 0
@@ -144,7 +153,7 @@ class Checker:
         if life.past & bit:
             self.fail("causality", f"{process} delivers {text_of(name)} after what comes after it")
         for other in self._names_in(past & ~life.delivered):
-            if other[1] in life.views.get(other[0], []):
+            if other[1] in life.views.get(other[0], []) and not (self.may_lose and self._is_lost(other)):
                 self.fail("causality", f"{process} delivers {text_of(name)} without {text_of(other)}")
         life.delivered |= bit
         life.past |= past
@@ -152,6 +161,11 @@ class Checker:
         life.in_view[effect.group] = life.in_view.get(effect.group, 0) | bit
         if stamp.total:
             life.totals.setdefault(effect.group, []).append(name)
+
+    def _is_lost(self, name: CastName) -> bool:
+        """The view ended, and nobody who went on had it."""
+        ending = self.endings.get(name[:2])
+        return ending is not None and not ending[0] & self.bits[name]
 
     def _installed(self, process: str, life: Life, group: str, view: int) -> None:
         views = life.views.setdefault(group, [])

@@ -6,6 +6,7 @@ about processes that are slow or cut off, or about anybody.
 
 from random import Random
 
+from ordercast.core.machine import Progress
 from ordercast.membership.views import Defined, may_complete, next_view
 from ordercast.protocols.isis.machine import Isis
 from ordercast.sim.membership import Membership
@@ -29,6 +30,8 @@ class ViewMembership(Membership):
         self.silent_since: dict[str, float] = {}
         #: Reports that a view can be completed are on their way for a while.
         self._reported: dict[tuple[str, int], None] = {}
+        #: By group and view: the epoch of its cut.
+        self._epochs: dict[tuple[str, int], int] = {}
         self.delays: Random | None = None
         #: Every view that was defined, and the members of those that were completed.
         self.defined: dict[tuple[str, int], Defined] = {}
@@ -87,8 +90,8 @@ class ViewMembership(Membership):
             self._look_for_completion(group)
             self._look_for_change(group)
 
-    def _progress(self, group: GroupView) -> dict[str, tuple[bool, bool]]:
-        """Of members that answer: whether they have the cut, and have installed the view."""
+    def _progress(self, group: GroupView) -> dict[str, Progress]:
+        """Of members that answer."""
         found = {}
         for name, incarnation in zip(group.replicas, group.incarnations, strict=True):
             process = self.world.processes[name]
@@ -97,19 +100,20 @@ class ViewMembership(Membership):
                 assert isinstance(machine, Isis)
                 progress = machine.progress().get(group.group)
                 if progress is not None and progress.configuration == group.configuration:
-                    found[name] = (progress.started, progress.caught_up)
+                    found[name] = progress
         return found
 
     def _look_for_completion(self, group: GroupView) -> None:
         progress = self._progress(group)
         if group.HasField("previous"):
-            have = [name for name, (has_cut, _) in progress.items() if has_cut]
+            have = [name for name, found in progress.items() if found.started]
             key = (group.group, group.configuration)
             if self.may_complete(list(group.replicas), have) and key not in self._reported:
                 self._reported[key] = None
+                self._epochs[key] = max(progress[name].epoch for name in have)
                 self.world.after(self._delay(), self.complete, *key)
         else:
-            starting = [n for n in group.starting if n not in progress or not progress[n][1]]
+            starting = [n for n in group.starting if n not in progress or not progress[n].caught_up]
             if starting != list(group.starting):
                 group.starting[:] = starting
                 self.change("view_installed", group.group)
@@ -124,6 +128,7 @@ class ViewMembership(Membership):
             return
         group.ClearField("previous")
         del group.leaving[:]
+        group.epoch = max(group.epoch, self._epochs[(name, number)])
         self.completed[name].append(number)
         self.change("view_completed", name)
 

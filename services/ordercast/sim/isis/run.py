@@ -1,10 +1,11 @@
 """One run of ISIS: a scenario, its world, all checkers, a verdict."""
 
+from collections import deque
 from random import Random
 from typing import Any
 
 from ordercast.core.errors import InvariantBroken
-from ordercast.core.machine import Effect
+from ordercast.core.machine import Deliver, Effect, Interrupted
 from ordercast.gateway.casting import CastingGateway
 from ordercast.protocols.isis.machine import Isis
 from ordercast.protocols.isis.telling import TellOne, Told
@@ -25,6 +26,8 @@ from ordercast.v1.isis_pb2 import CastStamp
 REST_S_MAX = 120.0
 #: How often retention looks.
 TRUNCATE_S = 0.1
+#: Live deliveries that clients may come upon.
+LIVE_KEPT = 8
 
 
 class Cluster:
@@ -36,11 +39,13 @@ class Cluster:
         self.random = Random(f"{seed}/readers")
         self.membership = ViewMembership(world, scenario.view, self.gone)
         self.publishers = Publishers(producers={name.encode(): None for name in scenario.publishers})
-        self.checker = Checker(world, self.membership, self.board, self.publishers)
+        self.checker = Checker(world, self.membership, self.board, self.publishers, may_lose=scenario.reads_live)
         self.by_kind: dict[str, int] = {}
         #: What the last look at the end found.
         self.found: Violation | None = None
-        world.on_deliver = self.checker.on_deliver
+        #: What was delivered last, by anybody, that may be in no log.
+        self.live: deque[tuple[str, CastStamp]] = deque(maxlen=LIVE_KEPT)
+        world.on_deliver = self._deliver
         world.on_commit = self.checker.on_commit
         world.on_observe = self.checker.on_observe
         world.on_send = self._count
@@ -89,9 +94,18 @@ class Cluster:
             return
         if isinstance(effect, Told):
             self.checker.on_told(process, effect.source, effect.payload)
+        elif isinstance(effect, Interrupted):
+            self.checker.on_interrupted(process, effect.group)
+
+    def _deliver(self, process: str, effect: Deliver) -> None:
+        self.checker.on_deliver(process, effect)
+        if not effect.final:
+            self.live.append((effect.group, effect.entry.stamp))
 
     def _peek(self) -> tuple[str, CastStamp] | None:
-        """Somebody's visible log, near its end."""
+        """Somebody's visible log, near its end; or what somebody has just delivered."""
+        if self.scenario.reads_live and self.live and self.random.random() < 0.5:
+            return self.random.choice(self.live)
         name = self.random.choice(self.scenario.nodes)
         logs = self.world.processes[name].disk.logs
         group = self.random.choice(sorted(self.membership.groups))

@@ -34,6 +34,8 @@ class Scenario:
     suspicions: list[float] = field(default_factory=list)
     #: How many entries retention leaves of what nobody needs any more; None if it drops nothing.
     retention: int | None = None
+    #: Clients also answer what a member has delivered and nobody's log shows yet. A crash may take that back.
+    reads_live: bool = False
 
 
 def draw(seed: int) -> Scenario:
@@ -41,6 +43,7 @@ def draw(seed: int) -> Scenario:
     random = Random(f"{seed}/gateways")
     if random.random() < 0.4:
         draw_gateways(random, scenario)
+    scenario.reads_live = Random(f"{seed}/live").random() < 0.4
     return scenario
 
 

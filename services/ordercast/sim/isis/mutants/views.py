@@ -1,6 +1,7 @@
 """Mutants of how one view follows another: who may define and complete one, and what it takes along."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -111,7 +112,7 @@ _compute = cut.compute
 
 @mutant("known-positions-ignored-by-the-cut", "known positions first", (cut, "compute"))
 def _by_causality_alone(contributions: Sequence[Contribution], *args: Any) -> Ending:
-    return _compute([Contribution(c.received, c.settled_counts, c.settled, {}) for c in contributions], *args)
+    return _compute([replace(c, places={}) for c in contributions], *args)
 
 
 @mutant("orphans-in-the-cut", "the union less orphans", (cut, "compute"))

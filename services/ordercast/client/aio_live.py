@@ -1,0 +1,93 @@
+"""Live delivery for asyncio: one stream from one replica, which is not replaced when it ends."""
+
+import asyncio
+import contextlib
+import random
+from collections import deque
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+import grpc.aio
+
+from ordercast.client import transport
+from ordercast.client.aio_subscription import Gateways
+from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
+from ordercast.client.live import LiveDelivery, LiveReader
+from ordercast.client.session import backoff_s
+from ordercast.v1.gateway_pb2 import SubscribeLiveRequest, SubscribeLiveResponse
+from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
+
+
+class LiveSubscription:
+    """An async iterator of what is delivered from when `async with` is entered.
+
+    If the replica or the gateway fails, it ends with `Unavailable`: another replica delivers in another causal
+    order, and what comes in between is missing. Subscribe again to go on; the log has everything.
+    """
+
+    def __init__(self, gateways: Gateways, group: str, *, replica: str | None, timeout: float) -> None:
+        self._gateways = gateways
+        self._request = SubscribeLiveRequest(group=group, replica=replica or "")
+        self._reader = LiveReader(group)
+        self._timeout = timeout
+        self._stack = contextlib.AsyncExitStack()
+        self._call: Any = None
+        self._in_hand: deque[LiveDelivery] = deque()
+        #: The node whose deliveries these are.
+        self.replica = ""
+
+    async def __aenter__(self) -> Self:
+        if self._call is not None:
+            raise FailedPrecondition("a subscription is entered once")
+        trouble: OrdercastError = Unavailable("no answer")
+        attempt = 0
+        try:
+            async with asyncio.timeout(self._timeout):
+                while True:
+                    try:
+                        await self._open(attempt)
+                        return self
+                    except OrdercastError as error:
+                        if not isinstance(error, Unavailable):
+                            raise
+                        trouble = error
+                    await asyncio.sleep(max(backoff_s(attempt, random.random()), trouble.retry_after or 0.0))
+                    attempt += 1
+        except TimeoutError:
+            raise DeadlineExceeded(f"could not subscribe within the timeout: {trouble.message}") from None
+
+    async def _open(self, gateway: int) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            channel = await stack.enter_async_context(self._gateways._channel(gateway))
+            self._call = GatewayServiceStub(channel).SubscribeLive(self._request)
+            stack.callback(self._call.cancel)
+            self.replica = (await self._read()).replica
+            self._stack = stack.pop_all()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> LiveDelivery:
+        if self._call is None:
+            raise FailedPrecondition("the subscription is not open: use `async with`")
+        while not self._in_hand:
+            response = await self._read()
+            for entry in response.entries:
+                self._in_hand.extend(self._reader.unpack(entry))
+            self._gateways._see(response.session)
+        return self._in_hand.popleft()
+
+    async def _read(self) -> SubscribeLiveResponse:
+        try:
+            response = await self._call.read()
+        except grpc.RpcError as error:
+            raise transport.to_error(error) from None
+        if not isinstance(response, SubscribeLiveResponse):
+            raise Unavailable("the gateway ended the stream")
+        return response

@@ -1,0 +1,85 @@
+"""Live delivery for threads: see `aio_live`."""
+
+import contextlib
+import random
+import time
+from collections import deque
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+
+from ordercast.client import transport
+from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, Unavailable
+from ordercast.client.live import LiveDelivery, LiveReader
+from ordercast.client.session import backoff_s
+from ordercast.client.sync_subscription import SyncGateways
+from ordercast.v1.gateway_pb2 import SubscribeLiveRequest, SubscribeLiveResponse
+from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
+
+
+class SyncLiveSubscription:
+    """An iterator of what is delivered from when `with` is entered. See `LiveSubscription`."""
+
+    def __init__(self, gateways: SyncGateways, group: str, *, replica: str | None, timeout: float) -> None:
+        self._gateways = gateways
+        self._request = SubscribeLiveRequest(group=group, replica=replica or "")
+        self._reader = LiveReader(group)
+        self._timeout = timeout
+        self._stack = contextlib.ExitStack()
+        self._call: Any = None
+        self._in_hand: deque[LiveDelivery] = deque()
+        #: The node whose deliveries these are.
+        self.replica = ""
+
+    def __enter__(self) -> Self:
+        if self._call is not None:
+            raise FailedPrecondition("a subscription is entered once")
+        until = time.monotonic() + self._timeout
+        attempt = 0
+        while True:
+            try:
+                self._open(attempt)
+                return self
+            except Unavailable as trouble:
+                wait = max(backoff_s(attempt, random.random()), trouble.retry_after or 0.0)
+                if time.monotonic() + wait >= until:
+                    message = f"could not subscribe within the timeout: {trouble.message}"
+                    raise DeadlineExceeded(message) from None
+            attempt += 1
+            time.sleep(wait)
+
+    def _open(self, gateway: int) -> None:
+        with contextlib.ExitStack() as stack:
+            channel = stack.enter_context(self._gateways._channel(gateway))
+            self._call = GatewayServiceStub(channel).SubscribeLive(self._request)
+            stack.callback(self._call.cancel)
+            self.replica = self._read().replica
+            self._stack = stack.pop_all()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> LiveDelivery:
+        if self._call is None:
+            raise FailedPrecondition("the subscription is not open: use `with`")
+        while not self._in_hand:
+            response = self._read()
+            for entry in response.entries:
+                self._in_hand.extend(self._reader.unpack(entry))
+            self._gateways._see(response.session)
+        return self._in_hand.popleft()
+
+    def _read(self) -> SubscribeLiveResponse:
+        try:
+            response: SubscribeLiveResponse = next(self._call)
+        except grpc.RpcError as error:
+            raise transport.to_error(error) from None
+        except StopIteration:
+            raise Unavailable("the gateway ended the stream") from None
+        return response
