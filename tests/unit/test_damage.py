@@ -7,14 +7,17 @@ import lmdb
 import pytest
 
 from ordercast.core.errors import InvariantBroken
+from ordercast.protocols.isis import records as isis_records
 from ordercast.protocols.scalatom import records
 from ordercast.runtime.damage import Damage, LostWritesError
 from ordercast.runtime.storage_format import CorruptRecord, log_key, log_prefix, records_prefix, seal
-from ordercast.sequencer.record_scope import ROLE, ScalatomRecords
+from ordercast.sequencer.record_scope import SCOPES
+from ordercast.v1.isis_pb2 import IsisRecord
 from ordercast.v1.sequencer_pb2 import PositionRecord
 from tests.unit.test_storage import MAP_BYTES, Opened, entry, raw_flip, raw_put
 
 DOMAIN, OTHER = "default", "other"
+ROLE = "scalatom"
 A, B = "a#1", "b#2"
 EVERYTHING = "everything"
 ID = b"i" * 16
@@ -26,7 +29,7 @@ class Disk(Opened):
 
     def open(self) -> None:
         super().open()
-        self.storage.damages.add_scope(ROLE, ScalatomRecords())
+        self.storage.damages.add_scope(ROLE, SCOPES[ROLE])
 
     def fill(self) -> None:
         for group in (A, B):
@@ -103,6 +106,25 @@ def test_a_damaged_record_damages_its_group_or_else_all_of_the_domain(
         disk.storage.records(DOMAIN, role)
 
 
+@pytest.mark.parametrize(
+    ("key", "group"),
+    [
+        (isis_records.position(A), A),
+        (isis_records.cast(B, 3, (1, 7)), B),
+        (isis_records.order(A, 12), A),
+        (isis_records.cut(B), B),
+        (isis_records.copied(B), B),
+        (isis_records.parts(ID), None),
+        (isis_records.CAST + b"\xff", None),
+    ],
+)
+def test_records_of_virtually_synchronous_groups_are_a_groups_too(key: bytes, group: str | None):
+    assert SCOPES["isis"].group_of(key) == group
+    value = IsisRecord(position=7).SerializeToString()
+    is_position = key == isis_records.position(A)
+    assert SCOPES["isis"].position_in(key, value) == ((A, 7) if is_position else None)
+
+
 def test_a_truncated_record_is_a_damaged_one(disk: Disk):
     disk.close()
     raw_put(disk.directory, b"records", STORED + records.done(A, 7), b"xx")
@@ -137,7 +159,7 @@ def test_a_damaged_record_of_membership_is_raised_and_damages_no_other_domain(di
 def test_what_a_scope_says_counts_only_before_anything_was_judged(disk: Disk):
     disk.storage.damage(DOMAIN)
     with pytest.raises(InvariantBroken):
-        disk.storage.damages.add_scope("later", ScalatomRecords())
+        disk.storage.damages.add_scope("later", SCOPES[ROLE])
 
 
 # ------------------------------------------------------------------------------------------------------------ logs
