@@ -590,7 +590,9 @@ def test_the_fullest_state_there_can_be_fits_into_a_snapshot(cluster):
     # Smaller answers have pushed larger ones out, and these domains set nothing.
     assert largest <= limits.EXECUTED_BYTES_MAX
     bytes_max = len(cluster.state.to_bytes()) - cluster.state.executed_bytes + limits.EXECUTED_BYTES_MAX
-    bytes_max += limits.DOMAINS_MAX * (limits.DOMAIN_SETTINGS_BYTES_MAX + 200)
+    bytes_max += limits.DOMAINS_MAX * (limits.SETTINGS_BYTES_MAX + 200)
+    # What a group sets is one of a few words.
+    bytes_max += limits.GROUPS_MAX * 64
     # What frames each answer.
     bytes_max += limits.EXECUTED_COUNT_MAX * 8
     assert bytes_max < MembershipSettings().log.snapshot_bytes_max

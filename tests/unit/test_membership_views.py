@@ -170,6 +170,23 @@ def test_a_group_with_views_needs_no_consensus_nodes():
     assert cluster.group("h", replicas=2).code == Code.FAILED_PRECONDITION
 
 
+def test_what_a_group_has_otherwise_than_its_domain_is_kept_or_refused():
+    cluster = Viewing()
+    kept = cluster.group("own", domain="v", settings={"k_stability": "all"})
+    assert kept.code == Code.OK
+    assert dict(group_view(cluster.state.groups["own"]).settings) == {"k_stability": "all"}
+    for domain, settings, names in [
+        ("v", {"k_stability": "few"}, "k_stability"),
+        ("v", {"ordering": "total"}, "ordering"),
+        ("v", {"k_stability": "1" * 2000}, "settings of"),
+        ("default", {"k_stability": "all"}, "scalatom"),
+    ]:
+        refused = cluster.group("not", domain=domain, settings=settings)
+        assert refused.code == Code.INVALID_ARGUMENT
+        assert names in refused.message
+    assert "not" not in cluster.state.groups
+
+
 # ------------------------------------------------------------------------------------------------------ levels
 
 

@@ -1,5 +1,6 @@
 """`ordercast domain`: what groups can be ordered together, and by which protocol."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -52,7 +53,7 @@ def list_(connection: Connection, json: Json = False) -> None:
     if json:
         print_json([domain_document(domain) for domain in domains])
         return
-    rows = [(domain.name, domain.protocol, _settings(domain)) for domain in domains]
+    rows = [(domain.name, domain.protocol, settings_text(domain.settings)) for domain in domains]
     print_table(("domain", "protocol", "settings"), rows)
 
 
@@ -74,17 +75,17 @@ def describe(connection: Connection, name: Name, json: Json = False) -> None:
         return
     say(f"domain    {domain.name}")
     say(f"protocol  {domain.protocol}")
-    say(f"settings  {_settings(domain)}")
+    say(f"settings  {settings_text(domain.settings)}")
     say(f"groups    {', '.join(group.name for group in groups) or '-'}")
 
 
 def domain_document(domain: "Domain") -> dict[str, Any]:
-    settings = {key: domain.settings[key] for key in sorted(domain.settings)}
+    settings = dict(sorted(domain.settings.items()))
     return {"name": domain.name, "protocol": domain.protocol, "settings": settings, "revision": domain.revision}
 
 
-def _settings(domain: "Domain") -> str:
-    return ", ".join(f"{key}={domain.settings[key]}" for key in sorted(domain.settings)) or "-"
+def settings_text(settings: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}={settings[key]}" for key in sorted(settings)) or "-"
 
 
 def pairs(texts: list[str], option: str) -> dict[str, str]:

@@ -15,6 +15,7 @@ from ordercast.cli.changes import (
     wait_for_change,
 )
 from ordercast.cli.connection import Connection, connected
+from ordercast.cli.domain import pairs, settings_text
 from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, err, print_json, print_table, say
 from ordercast.cli.views import follow, token_holder, view_lines
@@ -48,6 +49,12 @@ def create(
     retention_age: Annotated[
         str, typer.Option(metavar="AGE", help="Drop what is older: 45s, 30m, 12h, 7d, 2w; 0: keep all.")
     ] = "0",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A setting in which it differs from its domain; repeatable."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Create groups. They are made one after the other; the first that cannot be made ends it.
@@ -57,11 +64,15 @@ def create(
     from ordercast.v1.membership_pb2 import Retention
 
     retention = Retention(bytes=retention_bytes, age_s=seconds(retention_age))
+    settings = pairs(set_ or [], "--set")
     created: list[Group] = []
     try:
         with connection.client() as client:
             for name in names:
-                created.append(client.create_group(name, domain=domain, replicas=replicas, retention=retention))
+                group = client.create_group(
+                    name, domain=domain, replicas=replicas, retention=retention, settings=settings
+                )
+                created.append(group)
     finally:
         # Also if a later one fails: these are there.
         if json and created:
@@ -119,6 +130,8 @@ def describe(connection: Connection, name: Name, json: Json = False) -> None:
         say(f"configuration  {group.configuration}")
         say(f"acceptors      {', '.join(group.acceptors)}")
     say(f"retention      {retention_text(group)}")
+    if group.settings:
+        say(f"settings       {settings_text(group.settings)}")
     say(f"under way      {under_way(answer) or '-'}")
     if group.lost:
         say(f"lost           {', '.join(group.lost)}")
@@ -285,6 +298,7 @@ def group_document(group: "Group") -> dict[str, Any]:
         "replicas": list(group.replicas),
         "acceptors": list(group.acceptors),
         "retention": {"bytes": group.retention.bytes, "age_s": group.retention.age_s},
+        "settings": dict(sorted(group.settings.items())),
         "revision": group.revision,
     } | change_document(group)
 

@@ -77,11 +77,23 @@ class AsyncAdmin:
         return list(answer.domains)
 
     async def create_group(
-        self, name: str, *, domain: str = "", replicas: int = 0, retention: Retention | None = None
+        self,
+        name: str,
+        *,
+        domain: str = "",
+        replicas: int = 0,
+        retention: Retention | None = None,
+        settings: Mapping[str, str] | None = None,
     ) -> Group:
-        """In the domain "default" if none is given; 0 replicas means as many as there are nodes, at most three."""
+        """In the domain "default" if none is given; 0 replicas means as many as there are nodes, at most three.
+
+        `settings` are what this group has otherwise than its domain, as the domain's protocol allows.
+        """
         answer = await self._call(
-            "CreateGroup", CreateGroupRequest(name=name, domain=domain, replicas=replicas, retention=retention)
+            "CreateGroup",
+            CreateGroupRequest(
+                name=name, domain=domain, replicas=replicas, retention=retention, settings=settings
+            ),
         )
         found: Group = answer.group
         return found
@@ -202,11 +214,23 @@ class SyncAdmin:
         return list(answer.domains)
 
     def create_group(
-        self, name: str, *, domain: str = "", replicas: int = 0, retention: Retention | None = None
+        self,
+        name: str,
+        *,
+        domain: str = "",
+        replicas: int = 0,
+        retention: Retention | None = None,
+        settings: Mapping[str, str] | None = None,
     ) -> Group:
-        """In the domain "default" if none is given; 0 replicas means as many as there are nodes, at most three."""
+        """In the domain "default" if none is given; 0 replicas means as many as there are nodes, at most three.
+
+        `settings` are what this group has otherwise than its domain, as the domain's protocol allows.
+        """
         answer = self._call(
-            "CreateGroup", CreateGroupRequest(name=name, domain=domain, replicas=replicas, retention=retention)
+            "CreateGroup",
+            CreateGroupRequest(
+                name=name, domain=domain, replicas=replicas, retention=retention, settings=settings
+            ),
         )
         found: Group = answer.group
         return found

@@ -60,6 +60,8 @@ class Group:
     leaving: tuple[str, ...] = ()
     #: Nothing that came before the last completed view is of a higher multicast epoch.
     epoch: int = 0
+    #: What this group has otherwise than its domain, by name.
+    settings: tuple[tuple[str, str], ...] = ()
 
     @property
     def working(self) -> tuple[str, ...]:
@@ -124,6 +126,7 @@ def group_of(view: GroupView) -> Group:
         tuple(view.incarnations),
         tuple(view.leaving),
         view.epoch,
+        tuple(sorted(view.settings.items())),
     )
 
 

@@ -74,6 +74,7 @@ class Administration:
             domain=request.domain or "default",
             replicas=request.replicas,
             retention=request.retention,
+            settings=request.settings,
         )
         return api.CreateGroupResponse(group=(await self._execute(Command(create_group=command))).group)
 

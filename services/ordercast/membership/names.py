@@ -1,11 +1,12 @@
-"""Which names, addresses and services a cluster accepts."""
+"""Which names, addresses, services and sizes of settings a cluster accepts."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ordercast.membership.settings import (
     ADDRESS_CHARACTERS_MAX,
     QUOTED_CHARACTERS_MAX,
+    SETTINGS_BYTES_MAX,
     ZONE_CHARACTERS_MAX,
 )
 
@@ -54,3 +55,11 @@ def checked_services(services: Iterable[str]) -> list[str]:
     if not found:
         raise InvalidName("a node runs at least one service")
     return found
+
+
+def checked_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """What they mean is for the protocol to say."""
+    size = sum(len(name.encode()) + len(value.encode()) for name, value in settings.items())
+    if size > SETTINGS_BYTES_MAX:
+        raise ValueError(f"settings of {size} bytes are more than {SETTINGS_BYTES_MAX}")
+    return dict(settings)

@@ -35,8 +35,8 @@ KEY_BYTES_MAX = 64
 #: A host name has at most 253 characters.
 ADDRESS_CHARACTERS_MAX = 260
 ZONE_CHARACTERS_MAX = 63
-#: All names and values of a domain's settings together.
-DOMAIN_SETTINGS_BYTES_MAX = 1024
+#: All names and values of a domain's or a group's settings together.
+SETTINGS_BYTES_MAX = 1024
 CURSORS_PER_COMMAND_MAX = 256
 LOST_PER_COMMAND_MAX = 256
 COMMAND_BYTES_MAX = 48 * 1024

@@ -20,11 +20,12 @@ from ordercast.membership.names import (
     check_name,
     check_zone,
     checked_services,
+    checked_settings,
     quoted,
 )
 from ordercast.membership.placement import NotEnoughNodes, place
 from ordercast.membership.refusals import Code, Refused, precondition
-from ordercast.protocols.catalogue import WITH_VIEWS, check_domain
+from ordercast.protocols.catalogue import WITH_VIEWS, check_domain, check_group
 from ordercast.v1.membership_pb2 import (
     GROUP_STATE_ACTIVE,
     GROUP_STATE_DELETED,
@@ -392,12 +393,8 @@ class State:
 
     def _create_domain(self, create: CreateDomain, result: CommandResult) -> None:
         check_name("domain", create.name)
-        settings = dict(create.settings)
-        size = sum(len(name.encode()) + len(value.encode()) for name, value in settings.items())
-        if size > limits.DOMAIN_SETTINGS_BYTES_MAX:
-            message = f"settings of {size} bytes are more than {limits.DOMAIN_SETTINGS_BYTES_MAX}"
-            raise Refused(Code.INVALID_ARGUMENT, message)
         try:
+            settings = checked_settings(create.settings)
             check_domain(create.protocol, settings, self.level)
         except ValueError as error:
             raise Refused(Code.INVALID_ARGUMENT, str(error)) from error
@@ -421,6 +418,11 @@ class State:
             deleting = self.groups[create.name].state == GROUP_STATE_DELETING
             message = f"there is a group {create.name}" + (", which is being deleted" if deleting else "")
             raise Refused(Code.ALREADY_EXISTS, message)
+        try:
+            settings = checked_settings(create.settings)
+            check_group(self.domains[domain].protocol, self.domains[domain].settings, settings)
+        except ValueError as error:
+            raise Refused(Code.INVALID_ARGUMENT, str(error)) from error
         if create.replicas > limits.REPLICAS_MAX:
             raise Refused(Code.INVALID_ARGUMENT, f"a group has at most {limits.REPLICAS_MAX} replicas")
         if len(self.groups) >= limits.GROUPS_MAX:
@@ -442,6 +444,7 @@ class State:
             acceptors=placement.acceptors,
             state=GROUP_STATE_ACTIVE,
             retention=create.retention,
+            settings=settings,
         )
         if has_views:
             # The first view is complete from the beginning: there is nothing before it.

@@ -10,8 +10,12 @@ from ordercast.protocols.isis import settings as isis
 from ordercast.protocols.scalatom import settings as scalatom
 
 Parser = Callable[[Mapping[str, str]], object]
+#: Of a group's settings, given its domain's.
+GroupCheck = Callable[[Mapping[str, str], Mapping[str, str]], None]
 
 PROTOCOLS: Mapping[str, Parser] = {"isis": isis.from_map, "scalatom": scalatom.from_map}
+#: Those whose groups have settings of their own.
+GROUP_CHECKS: Mapping[str, GroupCheck] = {"isis": isis.check_group}
 #: The level (core/level.py) that a cluster needs for them, if they have not been there from the beginning.
 LEVELS: Mapping[str, int] = {"isis": 2}
 #: Those whose groups have views: membership defines one after the other, as processes come and go.
@@ -38,3 +42,12 @@ def check_domain(protocol: str, settings: Mapping[str, str], level: int = LEVEL)
         known = ", ".join(sorted(there))
         raise UnknownProtocol(f"there is no protocol {protocol[:64]!r}: there are {known}")
     parse(settings)
+
+
+def check_group(protocol: str, domain: Mapping[str, str], settings: Mapping[str, str]) -> None:
+    """Raises a ValueError, whose text can be shown to users, if no group of a domain like this can have these."""
+    check = GROUP_CHECKS.get(protocol)
+    if check is not None:
+        check(domain, settings)
+    elif settings:
+        raise ValueError(f"groups of a domain with protocol {protocol} have no settings of their own")

@@ -62,6 +62,7 @@ def group_view(group: Group) -> GroupView:
         incarnations=group.incarnations,
         leaving=group.leaving,
         epoch=group.epoch,
+        settings=group.settings,
     )
 
 

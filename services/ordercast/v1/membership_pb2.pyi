@@ -42,7 +42,14 @@ class Configuration(_message.Message):
     def __init__(self, number: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., lost: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GroupView(_message.Message):
-    __slots__ = ("group", "configuration", "replicas", "acceptors", "previous", "starting", "learners", "lost", "incarnations", "leaving", "epoch")
+    __slots__ = ("group", "configuration", "replicas", "acceptors", "previous", "starting", "learners", "lost", "incarnations", "leaving", "epoch", "settings")
+    class SettingsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     GROUP_FIELD_NUMBER: _ClassVar[int]
     CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
@@ -54,6 +61,7 @@ class GroupView(_message.Message):
     INCARNATIONS_FIELD_NUMBER: _ClassVar[int]
     LEAVING_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
     group: str
     configuration: int
     replicas: _containers.RepeatedScalarFieldContainer[str]
@@ -65,7 +73,8 @@ class GroupView(_message.Message):
     incarnations: _containers.RepeatedScalarFieldContainer[int]
     leaving: _containers.RepeatedScalarFieldContainer[str]
     epoch: int
-    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., previous: _Optional[_Union[Configuration, _Mapping]] = ..., starting: _Optional[_Iterable[str]] = ..., learners: _Optional[_Iterable[str]] = ..., lost: _Optional[_Iterable[str]] = ..., incarnations: _Optional[_Iterable[int]] = ..., leaving: _Optional[_Iterable[str]] = ..., epoch: _Optional[int] = ...) -> None: ...
+    settings: _containers.ScalarMap[str, str]
+    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., previous: _Optional[_Union[Configuration, _Mapping]] = ..., starting: _Optional[_Iterable[str]] = ..., learners: _Optional[_Iterable[str]] = ..., lost: _Optional[_Iterable[str]] = ..., incarnations: _Optional[_Iterable[int]] = ..., leaving: _Optional[_Iterable[str]] = ..., epoch: _Optional[int] = ..., settings: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class DomainView(_message.Message):
     __slots__ = ("domain", "number", "groups")
@@ -139,7 +148,14 @@ class Retention(_message.Message):
     def __init__(self, bytes: _Optional[int] = ..., age_s: _Optional[int] = ...) -> None: ...
 
 class Group(_message.Message):
-    __slots__ = ("name", "id", "domain", "configuration", "replicas", "acceptors", "state", "retention", "revision", "previous", "starting", "lost", "next", "incarnation_before", "placement", "incarnations", "leaving", "epoch")
+    __slots__ = ("name", "id", "domain", "configuration", "replicas", "acceptors", "state", "retention", "revision", "previous", "starting", "lost", "next", "incarnation_before", "placement", "incarnations", "leaving", "epoch", "settings")
+    class SettingsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     NAME_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     DOMAIN_FIELD_NUMBER: _ClassVar[int]
@@ -158,6 +174,7 @@ class Group(_message.Message):
     INCARNATIONS_FIELD_NUMBER: _ClassVar[int]
     LEAVING_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
     name: str
     id: str
     domain: str
@@ -176,7 +193,8 @@ class Group(_message.Message):
     incarnations: _containers.RepeatedScalarFieldContainer[int]
     leaving: _containers.RepeatedScalarFieldContainer[str]
     epoch: int
-    def __init__(self, name: _Optional[str] = ..., id: _Optional[str] = ..., domain: _Optional[str] = ..., configuration: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., revision: _Optional[int] = ..., previous: _Optional[_Union[Configuration, _Mapping]] = ..., starting: _Optional[_Iterable[str]] = ..., lost: _Optional[_Iterable[str]] = ..., next: _Optional[_Union[Configuration, _Mapping]] = ..., incarnation_before: _Optional[int] = ..., placement: _Optional[_Iterable[str]] = ..., incarnations: _Optional[_Iterable[int]] = ..., leaving: _Optional[_Iterable[str]] = ..., epoch: _Optional[int] = ...) -> None: ...
+    settings: _containers.ScalarMap[str, str]
+    def __init__(self, name: _Optional[str] = ..., id: _Optional[str] = ..., domain: _Optional[str] = ..., configuration: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., revision: _Optional[int] = ..., previous: _Optional[_Union[Configuration, _Mapping]] = ..., starting: _Optional[_Iterable[str]] = ..., lost: _Optional[_Iterable[str]] = ..., next: _Optional[_Union[Configuration, _Mapping]] = ..., incarnation_before: _Optional[int] = ..., placement: _Optional[_Iterable[str]] = ..., incarnations: _Optional[_Iterable[int]] = ..., leaving: _Optional[_Iterable[str]] = ..., epoch: _Optional[int] = ..., settings: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Cursor(_message.Message):
     __slots__ = ("group", "name", "offset")
@@ -276,16 +294,25 @@ class CreateDomain(_message.Message):
     def __init__(self, name: _Optional[str] = ..., protocol: _Optional[str] = ..., settings: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class CreateGroup(_message.Message):
-    __slots__ = ("name", "domain", "replicas", "retention")
+    __slots__ = ("name", "domain", "replicas", "retention", "settings")
+    class SettingsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     NAME_FIELD_NUMBER: _ClassVar[int]
     DOMAIN_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
     RETENTION_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
     name: str
     domain: str
     replicas: int
     retention: Retention
-    def __init__(self, name: _Optional[str] = ..., domain: _Optional[str] = ..., replicas: _Optional[int] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ...) -> None: ...
+    settings: _containers.ScalarMap[str, str]
+    def __init__(self, name: _Optional[str] = ..., domain: _Optional[str] = ..., replicas: _Optional[int] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., settings: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class DeleteGroup(_message.Message):
     __slots__ = ("name",)

@@ -1,7 +1,7 @@
 """What a domain of virtually synchronous groups can set, and what each setting trades."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -29,6 +29,7 @@ class Causality(StrEnum):
     EPOCHS = "epochs"
 
 
+K_STABILITY = "k_stability"
 #: For k_stability: as many as a majority of the view, or all of it.
 MAJORITY, ALL = "majority", "all"
 
@@ -42,6 +43,7 @@ class Settings:
     causality: Causality = Causality.TIMESTAMPS
     #: [6.5] How many disks have what a process sent or delivered in one group, before it speaks in another:
     #: a number, "majority" or "all". Below a majority, a crash may take away what others have answered to.
+    #: A group may have its own.
     k_stability: str = MAJORITY
     #: [5.2] How many casts the token holder orders with one message, and how long it waits for so many.
     order_batch: int = 1
@@ -77,26 +79,47 @@ _CHOICES: dict[str, type[StrEnum]] = {"ordering": Ordering, "flush": FlushKind, 
 _SECONDS = {"order_wait_s": (0.0, 1.0), "stability_idle_s": (0.0, 1.0), "silence_s": (0.01, 60.0)}
 _SHARES = {"token_share": (0.5, 1.0)}
 _COUNTS = {"order_batch": (1, 1024), "token_window": (1, 65_536), "idempotence_window": (4096, 65_536)}
-_NAMES = [*_CHOICES, "k_stability", *_SECONDS, *_SHARES, *_COUNTS]
+_NAMES = [*_CHOICES, K_STABILITY, *_SECONDS, *_SHARES, *_COUNTS]
 
 
 def from_map(settings: Mapping[str, str]) -> Settings:
     """What is not in the map keeps its default."""
-    unknown = sorted(name for name in settings if name not in _NAMES)
-    if unknown:
-        names = ", ".join(repr(name[:64]) for name in unknown[:5])
-        raise InvalidSettings(f"no such setting: {names}; there are {', '.join(_NAMES)}")
+    _refuse_unknown(settings, _NAMES)
     found: dict[str, object] = {}
     for name, text in settings.items():
         if name in _CHOICES:
             found[name] = _choice(name, text)
-        elif name == "k_stability":
+        elif name == K_STABILITY:
             found[name] = _k(text)
         elif name in _COUNTS:
             found[name] = _count(name, text)
         else:
             found[name] = _decimal(name, text)
-    return Settings(**found)  # type: ignore[arg-type]  # each was made as its field wants it
+    result = Settings(**found)  # type: ignore[arg-type]  # each was made as its field wants it
+    if K_STABILITY in settings and result.k_stability != ALL:
+        _refuse_with_conservative(result)
+    return result
+
+
+def check_group(domain: Mapping[str, str], settings: Mapping[str, str]) -> None:
+    """What a group may have otherwise than its domain: only that which concerns nobody but its own members."""
+    _refuse_unknown(settings, [K_STABILITY])
+    if K_STABILITY in settings:
+        _refuse_with_conservative(from_map(domain))
+        _k(settings[K_STABILITY])
+
+
+def _refuse_unknown(settings: Mapping[str, str], there: Sequence[str]) -> None:
+    unknown = sorted(name for name in settings if name not in there)
+    if unknown:
+        names = ", ".join(repr(name[:64]) for name in unknown[:5])
+        raise InvalidSettings(f"no such setting: {names}; there are {', '.join(there)}")
+
+
+def _refuse_with_conservative(domain: Settings) -> None:
+    """[6.7] Times of other groups do not travel then: everyone has to have what precedes."""
+    if domain.causality == Causality.CONSERVATIVE:
+        raise InvalidSettings(f"causality=conservative waits for every member: {K_STABILITY} can only be {ALL}")
 
 
 def _choice(name: str, text: str) -> StrEnum:

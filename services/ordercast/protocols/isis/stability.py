@@ -12,7 +12,7 @@ from ordercast.core.machine import Receive, Send, SetTimer
 from ordercast.core.quorums import majority
 from ordercast.protocols.isis.era import Era, Row
 from ordercast.protocols.isis.replica import Replica
-from ordercast.protocols.isis.settings import ALL, MAJORITY, Causality
+from ordercast.protocols.isis.settings import ALL, K_STABILITY, MAJORITY, Causality
 from ordercast.v1.isis_pb2 import Stability, SyncedRow
 
 if TYPE_CHECKING:
@@ -31,11 +31,13 @@ class Stabilising:
     def k(self, era: Era) -> int:
         """[6.5, 6.7] How many disks make a cast stable enough to speak elsewhere about it."""
         settings, size = self.machine.settings, len(era.members)
-        if settings.causality == Causality.CONSERVATIVE or settings.k_stability == ALL:
+        own = dict(self.machine.replicas[era.group].group.settings)
+        k = own.get(K_STABILITY, settings.k_stability)
+        if settings.causality == Causality.CONSERVATIVE or k == ALL:
             return size
-        if settings.k_stability == MAJORITY:
+        if k == MAJORITY:
             return majority(size)
-        return min(int(settings.k_stability), size)
+        return min(int(k), size)
 
     # --------------------------------------------------------------------------------------------- telling
 

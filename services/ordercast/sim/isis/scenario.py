@@ -5,7 +5,7 @@ from random import Random
 
 from ordercast.core.view import FIRST
 from ordercast.gateway.settings import GatewaySettings
-from ordercast.protocols.isis.settings import ALL, MAJORITY, Causality, FlushKind, Ordering, Settings
+from ordercast.protocols.isis.settings import ALL, K_STABILITY, MAJORITY, Causality, FlushKind, Ordering, Settings
 from ordercast.sim.client import ClientSettings as PublisherSettings
 from ordercast.sim.isis.client import ClientSettings, Groups, Plan
 from ordercast.sim.network import NetworkSettings
@@ -44,7 +44,16 @@ def draw(seed: int) -> Scenario:
     if random.random() < 0.4:
         draw_gateways(random, scenario)
     scenario.reads_live = Random(f"{seed}/live").random() < 0.4
+    draw_own_settings(Random(f"{seed}/own"), scenario)
     return scenario
+
+
+def draw_own_settings(random: Random, scenario: Scenario) -> None:
+    """Groups that differ from their domain."""
+    if scenario.settings.causality != Causality.CONSERVATIVE:
+        for group in scenario.view.groups:
+            if random.random() < 0.3:
+                group.settings[K_STABILITY] = random.choice([MAJORITY, ALL])
 
 
 def draw_gateways(random: Random, scenario: Scenario) -> None:
