@@ -11,7 +11,7 @@ LOCK_OPTIONS ?=
 PROTOC_PLUGINS := python pyi grpc_python
 PROTO_FILES = $(wildcard proto/ordercast/v1/*.proto)
 
-.PHONY: help setup demo run test lint baseline proto sim chaos bench simbench mutants papers lock clean
+.PHONY: help setup demo run test lint baseline proto schema sim chaos bench simbench mutants papers lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,11 @@ setup: .venv/.ready ## make .venv from requirements/dev.lock and install the pro
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.lock
 	@touch $@
 
+# What the telemetry service and the Spark job need beside the rest.
+.venv/.analytics: .venv/.ready requirements/analytics.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/analytics.lock
+	@touch $@
+
 demo: setup ## kill a node while messages go to several groups, and see them come out in one order
 	$(BIN)/ordercast demo
 
@@ -43,7 +48,7 @@ run: setup ## run a cluster of three nodes on this machine, until Ctrl-C
 	$(BIN)/ordercast up
 
 # Tests start hundreds of processes: compiling the same modules in each of them would take minutes.
-test: setup .venv/.bench ## run all tests
+test: setup .venv/.bench .venv/.analytics ## run all tests
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
 lint: setup ## check format, style, types and the wire contract
@@ -59,6 +64,9 @@ baseline: setup ## make the wire contract of today the one that `make lint` comp
 proto: setup ## generate services/ordercast/v1 from proto/
 	rm -f services/ordercast/v1/*_pb2*.py services/ordercast/v1/*_pb2*.pyi
 	$(BIN)/python -m grpc_tools.protoc -I proto $(PROTOC_PLUGINS:%=--%_out=services) $(PROTO_FILES)
+
+schema: setup ## write what is made from the schema of telemetry: names and their page
+	$(BIN)/python -m ordercast.telemetry.schema.generate
 
 sim: setup ## simulate SEEDS=2000 faulty schedules and check every property
 	$(BIN)/ordercast sim scalatom --seeds $(SEEDS) --jobs 2
@@ -80,7 +88,7 @@ papers: setup ## print the tables of the papers next to what the machines do
 
 lock: setup ## rewrite requirements/*.lock (LOCK_OPTIONS=--upgrade for newer versions)
 	$(call lock,dev)
-	$(call lock,analytics,--constraint requirements/dev.lock)
+	$(call lock,analytics,--extra telemetry --extra kafka --constraint requirements/dev.lock)
 	$(call lock,bench,--constraint requirements/dev.lock)
 	$(call lock,k8s,--constraint requirements/dev.lock)
 

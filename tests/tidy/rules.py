@@ -62,6 +62,8 @@ def modules() -> dict[str, str]:
 
 # --- Imports
 
+SHARED_SCHEMA = f"{PACKAGE}.telemetry.schema"
+
 
 def within(module: str, package: str) -> bool:
     return module == package or module.startswith(package + ".")
@@ -85,7 +87,12 @@ def imports(source: str, module: str) -> Iterator[tuple[int, str]]:
 
 
 def component(module: str) -> str:
-    """ordercast.core.ids -> core; what lies directly in the import root is the component ''."""
+    """ordercast.core.ids -> core; what lies directly in the import root is the component ''.
+
+    The schema of telemetry lies beside the service that keeps it, and is everybody's.
+    """
+    if within(module, SHARED_SCHEMA):
+        return "schema"
     parts = module.split(".")
     return parts[1] if len(parts) > 1 and parts[1] != "__init__" else ""
 
@@ -97,6 +104,7 @@ ONLY_IMPORTS = {
     "core": frozenset({"core", "v1"}),
     "protocols": frozenset({"core", "protocols", "v1"}),
     "client": frozenset({"client", "core", "v1"}),
+    "schema": frozenset({"schema"}),
 }
 MAY_IMPORT_SIM = frozenset({"sim", "local", "cli"})
 
