@@ -130,6 +130,10 @@ class Stage:
         if process.disk.writing is not None:
             process._synced(process.disk.writing)
 
+    def truncate(self) -> None:
+        """Retention drops all that it may, everywhere."""
+        self.cluster.truncate(0)
+
     def crash(self, *names: str) -> None:
         for name in names:
             self.world.processes[name].crash()

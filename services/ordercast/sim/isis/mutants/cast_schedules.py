@@ -164,6 +164,58 @@ class SaidWhatIsLost(Schedule):
         stage.finish("n1")
 
 
+class OrdersThatDied(Schedule):
+    """n4 holds the token of a, places A2 first, and speaks: B1 in b. n2 holds the token of b, places B0 first, and
+    speaks: A1 in a. A2 and B0 are on everyone's disk, and both orders die with their holders. B1 is with n1 alone,
+    which is not in a, and A1 with n3, which is not in b. By key a's cut is A1, A2 and b's is B1, B0. At n5, in
+    both: A1 waits for B0, B0 for B1's turn, B1 for A2, and A2 for A1's turn.
+    """
+
+    mutant = "speaks-elsewhere-before-k-disks-have-the-order"
+    groups: ClassVar = {"a": ("n2", "n3", "n4", "n5", "n6"), "b": ("n1", "n2", "n4", "n5", "n7")}
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("n4", "n2", "n3", "n5", "n6", "n7")
+        stage.hold("n2", "n1", "n4", "n5", "n6", "n7")
+        stage.publish("c1", "a", through="n6", total=True)  # A2
+        stage.publish("c2", "b", through="n7", total=True)  # B0
+        stage.run(0.02)
+        stage.publish("c3", "b", through="n4", total=True)  # B1
+        stage.publish("c4", "a", through="n2", total=True)  # A1
+        stage.run(0.02)
+        stage.finish("n2", "n4")
+
+
+class ToldLate(Schedule):
+    """n1 tells n3 something, which is on its way, and casts in a. n2 answers in b, and n3 has the answer first."""
+
+    mutant = "casts-while-somebody-is-being-told"
+    groups: ClassVar = {"a": ("n1", "n2"), "b": ("n2", "n3")}
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("n1", "n3")
+        stage.tell_one("n1", "n3")
+        stage.publish("c1", "a", through="n1")
+        stage.run(0.01)
+        stage.publish("c2", "b", through="n2")
+        stage.run(0.01)
+        stage.finish()
+
+
+class LostOnTheWay(Schedule):
+    """n1's cast is lost with its connection to n2, and comes again over the next one."""
+
+    mutant = "nothing-sent-again-on-a-new-connection"
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("n1", "n2")
+        stage.publish("c1", "a", through="n1")
+        stage.run(0.01)
+        stage.lose_in_flight("n1", "n2")
+        stage.finish()
+
+
 class ReadElsewhere(Schedule):
     """A client reads m in b's log and publishes in a, through n1, which is not in b. n3, in both, lacks m. No rule
     about what n1 sent or delivered covers that."""
@@ -244,6 +296,9 @@ CAST_SCHEDULES: dict[str, type[Schedule]] = {
         PastInAnotherGroup,
         FieldLeftOut,
         SaidWhatIsLost,
+        OrdersThatDied,
+        ToldLate,
+        LostOnTheWay,
         ReadElsewhere,
         RoundTheRing,
         LeavesWithWhatItSaw,

@@ -1,8 +1,10 @@
 """Mutants of what happens within a view: vector time, the token holder's order, stability, and several groups."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ordercast.core.ids import CLOCK_MAX
 from ordercast.core.machine import Receive, Send
 from ordercast.core.quorums import majority
 from ordercast.protocols.isis import times
@@ -11,15 +13,17 @@ from ordercast.protocols.isis.epochs import Epochs
 from ordercast.protocols.isis.era import Era, key_of
 from ordercast.protocols.isis.ordering import Ordering
 from ordercast.protocols.isis.parts import Parts, Spread
+from ordercast.protocols.isis.receiving import Receiving
 from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.replica import Replica
 from ordercast.protocols.isis.settings import Causality
 from ordercast.protocols.isis.speaking import Need, Speaking
 from ordercast.protocols.isis.stability import Stabilising
+from ordercast.protocols.isis.telling import Telling
 from ordercast.protocols.isis.times import Stamp, Time, Times
 from ordercast.sim.isis.mutants.assertions import ISIS_ASSERTIONS
 from ordercast.sim.mutants.mutant import Mutant, register
-from ordercast.v1.isis_pb2 import GroupTime, SetsOrder
+from ordercast.v1.isis_pb2 import GroupTime, Resume, SetsOrder
 
 CASTS: list[Mutant] = []
 mutant = partial(register, CASTS, silenced=ISIS_ASSERTIONS)
@@ -183,6 +187,34 @@ def _nowhere(self: Era, position: int) -> bool:
     return False
 
 
+# -------------------------------------------------------------------------------------- what comes, and is sent
+
+
+@mutant("taken-though-it-does-not-follow", "what a stream lacks is not overtaken", (Speaking, "follows"))
+def _whatever_comes(self: Speaking, event: Receive) -> bool:
+    return True
+
+
+CASTS.append(
+    Mutant(
+        "casts-while-somebody-is-being-told",
+        "7.2: the sender casts nothing meanwhile",
+        ((Telling, "is_inhibited", property(lambda self: False)),),
+        silenced=ISIS_ASSERTIONS,
+    )
+)
+
+
+_on_resume = Receiving.on_resume
+
+
+@mutant("nothing-sent-again-on-a-new-connection", "resume from what the peer has", (Receiving, "on_resume"))
+def _what_was_sent_has_come(self: Receiving, event: Receive) -> None:
+    resume: Resume = event.message
+    all_ = Resume(group=resume.group, view=resume.view, received=CLOCK_MAX, positions=CLOCK_MAX)
+    _on_resume(self, replace(event, message=all_))
+
+
 # ------------------------------------------------------------------------------------------- several groups
 
 
@@ -195,6 +227,14 @@ def _safe_with_own_abcasts(self: Speaking, need: Need) -> bool:
     if replica is None or replica.view > need.view or not replica.eras:
         return True
     return self.has_own_abcasts(replica.eras[-1], need)
+
+
+_needs = Speaking.needs
+
+
+@mutant("speaks-elsewhere-before-k-disks-have-the-order", "6.5: the order too", (Speaking, "needs"))
+def _any_order(self: Speaking, group: str) -> list[Need]:
+    return [replace(need, positions=0) for need in _needs(self, group)]
 
 
 @mutant("conservative-rule-skipped", "6.7", (Speaking, "is_safe"))

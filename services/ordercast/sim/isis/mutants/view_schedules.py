@@ -160,6 +160,94 @@ class NotThereYet(Schedule):
         stage.finish()
 
 
+class EndNotHeardOf(Schedule):
+    """n4 is gone, and n1 and n2 are in a's second view. n3 knows that it is complete, and lacks what the first one
+    ended with: m, cast by n1."""
+
+    groups: ClassVar = {"a": ("n1", "n2", "n3", "n4"), "b": ("n2", "n3")}
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("n1", "n3")
+        stage.hold("n2", "n3")
+        stage.publish("c1", "a", through="n1")  # m
+        stage.run(0.02)
+        stage.crash("n4")
+        stage.believe_in("n1", "n2", "n3")
+        stage.tell("n1", "n2", "n3")
+        stage.run(0.02)
+        stage.look()
+        stage.run(0.02)
+        stage.tell("n1", "n2", "n3")
+        stage.run(0.02)
+        self.go_on(stage)
+        stage.run(0.02)
+        stage.finish("n4")
+
+    def go_on(self, stage: Stage) -> None:
+        raise TypeError("something happens then")
+
+
+class AnsweredBeforeAllAreThere(EndNotHeardOf):
+    """n2, which has delivered m, speaks in b. If it says nothing of a, n3 delivers that first."""
+
+    mutant = "old-time-dropped-before-all-have-installed"
+
+    def go_on(self, stage: Stage) -> None:
+        stage.release("n2", "n3")
+        stage.publish("c2", "b", through="n2")
+
+
+class EndDroppedTooEarly(EndNotHeardOf):
+    """The flush is lost on its way to n3, and retention looks at the logs of n1 and n2. n3 has a part in the view
+    that ended, and has to deliver m as a cast: no state can stand for that."""
+
+    mutant = "dropped-from-logs-while-a-view-begins"
+
+    def go_on(self, stage: Stage) -> None:
+        stage.lose_in_flight("n1", "n3")
+        stage.lose_in_flight("n2", "n3")
+        stage.truncate()
+
+
+class ForwardedInVain(Schedule):
+    """n3 is gone. n2 forwards m, which nobody else has, to the end of the view, and it is lost on its way to n1:
+    who has to compute that end waits for m."""
+
+    mutant = "forwarded-taken-as-stable"
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("n2", "n1", "n3")
+        stage.publish("c1", "a", through="n2")  # m
+        stage.run(0.02)
+        stage.crash("n3")
+        stage.believe_in("n1", "n2")
+        stage.tell("n1", "n2")
+        stage.run(0.02)
+        stage.lose_in_flight("n1", "n2")
+        stage.finish("n3")
+
+
+class RefusedAndOvertaken(Schedule):
+    """n1 has heard that it is left out, and refuses what comes for a. It is back when the next one comes."""
+
+    mutant = "taken-though-it-does-not-follow"
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+
+    def play(self, stage: Stage) -> None:
+        for alive in (("n2", "n3"), ("n1", "n2", "n3")):
+            stage.believe_in(*alive)
+            stage.tell("n1", "n2", "n3")
+            stage.run(0.02)
+            stage.look()
+            stage.run(0.02)
+            stage.tell("n1", "n2", "n3")
+            stage.run(0.02)
+            stage.publish("c1", "a", through="n1")
+            stage.run(0.02)
+        stage.finish()
+
+
 class PositionsBeforeCausality(Schedule):
     """n3 ordered m2 before m1, everyone knows and has that, and n3 alone has shown it. The cut's own order would
     be another one.
@@ -261,6 +349,10 @@ VIEW_SCHEDULES: dict[str, type[Schedule]] = {
         TwoEndings,
         SealedIsSealed,
         NotThereYet,
+        AnsweredBeforeAllAreThere,
+        EndDroppedTooEarly,
+        ForwardedInVain,
+        RefusedAndOvertaken,
         PositionsBeforeCausality,
         AnswerToNothing,
         AllWereDown,

@@ -5,11 +5,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ordercast.core.view import View
 from ordercast.membership.views import Defined, next_view
 from ordercast.protocols.isis import cut
 from ordercast.protocols.isis.cut import Contribution, Ending
 from ordercast.protocols.isis.delivery import Delivering
-from ordercast.protocols.isis.era import Era
+from ordercast.protocols.isis.era import Era, key_of
 from ordercast.protocols.isis.flush import Flushing
 from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.replica import Replica
@@ -88,6 +89,18 @@ def _forward_nothing(self: Flushing, view: int, casts: Iterable[Cast], to: list[
     pass
 
 
+_forward = Flushing.forward
+
+
+@mutant("forwarded-taken-as-stable", "5.5: forwarding makes nothing stable", (Flushing, "forward"))
+def _forward_once(self: Flushing, view: int, casts: Iterable[Cast], to: list[str]) -> None:
+    """Whatever becomes of the view, or of the connection: it counts as being with everyone."""
+    stable = self.__dict__.setdefault("stable", {})
+    fresh = {(cast.group, cast.view, key_of(cast.key)): cast for cast in casts}
+    _forward(self, view, [cast for name, cast in fresh.items() if name not in stable], to)
+    stable.update(fresh)
+
+
 _flush_of = Flushing.flush_of
 
 
@@ -151,6 +164,26 @@ def _counts_go_on(
             if name in before.members:
                 index, count = era.members.index(name), before.received[before.members.index(name)]
                 era.received[index] = era.delivered[index] = count
+
+
+# -------------------------------------------------------------------------------- what is over once all are there
+
+
+_collect_times = Views._collect_times
+
+
+@mutant("old-time-dropped-before-all-have-installed", "6.4: by views", (Views, "_collect_times"))
+def _drop_what_shrank(self: Views, view: View) -> None:
+    _collect_times(self, view)
+    for known in (self.machine.known.times, self.machine.known.carried):
+        for name in [name for name, time in known.items() if not time.counts]:
+            del known[name]
+
+
+@mutant("dropped-from-logs-while-a-view-begins", "until all have installed it", (Replica, "retained_from"))
+def _what_all_members_have(self: Replica) -> int:
+    era = self.installed
+    return 0 if era is None or self.copied is not None else era.settled
 
 
 # ---------------------------------------------------------------------------------------- who was down, or out
