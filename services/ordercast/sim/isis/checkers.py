@@ -26,6 +26,7 @@ class Life:
     name: str
     #: Casts sent or delivered here, and all that precedes them.
     knows: int = 0
+    sent: int = 0
     delivered: int = 0
     #: All that precedes what was delivered.
     past: int = 0
@@ -58,8 +59,13 @@ class Checker:
         self.is_total: dict[CastName, bool] = {}
         self.casts_in: dict[tuple[str, int], int] = {}
         self.lives: dict[tuple[str, int], Life] = {}
-        #: What a submission comes after, by process life, envelope and group.
-        self.submitted: dict[tuple[str, int, bytes, str], int] = {}
+        #: What a submission comes after, and what of that its process had sent or delivered itself; by process
+        #: life, envelope and group.
+        self.submitted: dict[tuple[str, int, bytes, str], tuple[int, int]] = {}
+        #: The same of a cast, and of all in a group's log; and all casts of an envelope.
+        self.own_past: dict[CastName, int] = {}
+        self.own_past_in: dict[str, int] = {}
+        self.casts_of: dict[bytes, int] = {}
         #: How each view ended, as its first survivor saw it: casts, and ABCASTs in order.
         self.endings: dict[tuple[str, int], tuple[int, list[CastName], str]] = {}
         self.members: dict[tuple[str, int], tuple[str, ...]] = {}
@@ -84,7 +90,8 @@ class Checker:
         if effect.stage == "submitted":
             incarnation = self.world.processes[process].incarnation
             before = life.knows | self._seen_by_client(effect.id)
-            self.submitted[(process, incarnation, effect.id, effect.detail)] = before
+            own = life.knows & (life.sent | life.delivered)
+            self.submitted[(process, incarnation, effect.id, effect.detail)] = (before, own)
         elif effect.stage in ("cast", "part cast"):
             group, view, member, number = effect.detail.split()
             name = (group, int(view), int(member), int(number))
@@ -122,7 +129,9 @@ class Checker:
         incarnation = self.world.processes[process].incarnation
         # Parts that were handed on come behind what their client has seen; what happened here is none of their
         # past.
-        past = self._seen_by_client(id_) if is_part else self.submitted[(process, incarnation, id_, name[0])]
+        past, own = self._seen_by_client(id_), 0
+        if not is_part:
+            past, own = self.submitted[(process, incarnation, id_, name[0])]
         # A caster's casts in one group follow each other.
         if name[3] > 1:
             group, view, member, number = name
@@ -130,8 +139,10 @@ class Checker:
             if one_before not in self.bits:
                 self.fail("integrity", f"{process} casts {text_of(name)}, and did not cast {text_of(one_before)}")
             past |= self.bits[one_before] | self.past[one_before]
-        self.past[name] = past
+        self.past[name], self.own_past[name] = past, own
         self.casts_in[name[:2]] = self.casts_in.get(name[:2], 0) | bit
+        self.casts_of[id_] = self.casts_of.get(id_, 0) | bit
+        life.sent |= bit
         life.knows |= bit | past
 
     def on_deliver(self, process: str, effect: Deliver) -> None:
@@ -243,8 +254,17 @@ class Checker:
             missing = self._names_in(group_past & ~earlier)[0]
             if self._is_survivor(missing):
                 self.fail("log order", f"{text_of(name)} is in the log of {group} before {text_of(missing)}")
+        if len(entry.envelope.header.destinations) > 1:
+            self._check_parts(group, id_, name)
         log.append((id_, name))
+        self.own_past_in[group] = self.own_past_in.get(group, 0) | self.own_past[name]
         self._check_offsets(group, entry)
+
+    def _check_parts(self, group: str, id_: bytes, name: CastName) -> None:
+        """Who has sent or delivered one part of a message to several groups speaks after all of it."""
+        is_first = all(other != id_ for other, _ in self.logs[group])
+        if is_first and self.own_past_in.get(group, 0) & self.casts_of[id_]:
+            self.fail("causality", f"{text_of(name)} is in the log of {group} behind what comes after its message")
 
     def _is_survivor(self, name: CastName) -> bool:
         """It was not erased with the view that it was cast in: nothing may come after what was."""

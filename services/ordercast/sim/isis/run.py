@@ -120,7 +120,9 @@ class Cluster:
 
     @property
     def clients(self) -> list[Client]:
-        machines = [self.world.processes[name].slots["client"].machine for name in self.scenario.clients]
+        """Those that are there."""
+        processes = [self.world.processes[name] for name in self.scenario.clients]
+        machines = [process.slots["client"].machine for process in processes if process.up]
         return [machine for machine in machines if isinstance(machine, Client)]
 
     def look(self) -> None:

@@ -284,3 +284,8 @@ def _keep_to_itself(self: Parts, spread: Spread) -> None:
 @mutant("only-the-origin-hands-on", "every holder hands on", (Parts, "on_tick"))
 def _leave_it_to_the_origin(self: Parts) -> None:
     pass
+
+
+@mutant("speaks-on-before-all-parts-are-confirmed", "it comes behind all of them", (Parts, "unconfirmed"))
+def _wait_for_no_part(self: Parts, group: str) -> dict[bytes, None]:
+    return {}

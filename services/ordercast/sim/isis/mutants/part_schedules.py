@@ -1,0 +1,24 @@
+"""Stories about messages to several groups, for mutants that random runs catch rarely."""
+
+from typing import ClassVar
+
+from ordercast.sim.isis.stage import Schedule, Stage
+
+
+class AnsweredPartByPart(Schedule):
+    """m is for a and b. n2, in both, delivers it in a, while its part for b has not come to n4, who is to cast it.
+    If n2 answers in b now, the answer is before m there."""
+
+    mutant = "speaks-on-before-all-parts-are-confirmed"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "b": ("n2", "n4", "n5")}
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("n1", "n4")
+        stage.publish("c1", "a", "b", through="n1")  # m
+        stage.run(0.02)
+        stage.publish("c2", "b", through="n2")
+        stage.run(0.02)
+        stage.finish()
+
+
+PART_SCHEDULES: dict[str, type[Schedule]] = {schedule.mutant: schedule for schedule in (AnsweredPartByPart,)}
