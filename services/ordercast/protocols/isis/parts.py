@@ -163,10 +163,17 @@ class Parts:
                 self._relay(spread)
 
     def delivered(self, replica: Replica, era: Era, key: Key) -> None:
-        spread = self.spreads.get(era.casts[key].envelope.header.id)
+        id_ = era.casts[key].envelope.header.id
+        spread = self.spreads.get(id_)
         if spread is not None:
             spread.here.setdefault(replica.name, (era.view, key))
             spread.spoken[replica.name] = None
+        elif id_ in self.finished:
+            self._knows_all(id_)
+
+    def _knows_all(self, id_: bytes) -> None:
+        """All parts were cast before we delivered one: what we say from now on comes behind all of them."""
+        self.machine.speaking.carry(self.machine.known, self.stamp_of(self.finished[id_].values()))
 
     def _relay(self, spread: Spread) -> None:
         """Each part that is not known to be safe, to one member of its group: another one each time."""

@@ -289,3 +289,8 @@ def _leave_it_to_the_origin(self: Parts) -> None:
 @mutant("speaks-on-before-all-parts-are-confirmed", "it comes behind all of them", (Parts, "unconfirmed"))
 def _wait_for_no_part(self: Parts, group: str) -> dict[bytes, None]:
     return {}
+
+
+@mutant("confirmed-part-forgotten-before-it-is-delivered", "whoever delivers one later", (Parts, "_knows_all"))
+def _know_one_part(self: Parts, id_: bytes) -> None:
+    pass

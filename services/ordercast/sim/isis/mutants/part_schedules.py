@@ -21,4 +21,27 @@ class AnsweredPartByPart(Schedule):
         stage.finish()
 
 
-PART_SCHEDULES: dict[str, type[Schedule]] = {schedule.mutant: schedule for schedule in (AnsweredPartByPart,)}
+class ConfirmedBeforeItIsDelivered(Schedule):
+    """m is for a and b, and n2, in both, hears that all parts are cast before it can deliver any: in a it lacks
+    what precedes m, and in b it has nothing from n4. Then it delivers m in a and answers in b."""
+
+    mutant = "confirmed-part-forgotten-before-it-is-delivered"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "b": ("n2", "n4", "n5")}
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("n3", "n2")
+        stage.hold("n4", "n2")
+        stage.publish("c1", "a", through="n3")
+        stage.run(0.01)
+        stage.publish("c2", "a", "b", through="n1")  # m
+        stage.run(0.02)
+        stage.release("n3", "n2")
+        stage.run(0.005)
+        stage.publish("c3", "b", through="n2")
+        stage.run(0.02)
+        stage.finish()
+
+
+PART_SCHEDULES: dict[str, type[Schedule]] = {
+    schedule.mutant: schedule for schedule in (AnsweredPartByPart, ConfirmedBeforeItIsDelivered)
+}
