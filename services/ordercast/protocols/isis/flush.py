@@ -362,8 +362,7 @@ class Flushing:
             replica.saved = None
         if replica.eras:
             machine.views.out_of(replica)
-            machine.speaking.left_out_of(replica.name)
-            machine.telling.left_out_of(replica.name)
+            machine.left_out_of(replica.name)
 
     def _close(self, era: Era, replica: "Replica", first: int, keys: list[Key]) -> None:
         """All that this view will ever deliver is here; orphans are not among it."""

@@ -310,6 +310,12 @@ class Isis:
     def keep_early(self, event: Receive, group: str, view: int) -> None:
         self.receiving.keep_early(event, group, view)
 
+    def left_out_of(self, group: str) -> None:
+        """A view went on without us: what we sent and delivered there last may be lost."""
+        self.speaking.left_out_of(group)
+        self.telling.left_out_of(group)
+        self.parts.left_out_of(group)
+
     def know(self, seen: Times, carried: Times) -> None:
         times.merge(self.known.times, seen)
         times.merge(self.known.carried, carried)

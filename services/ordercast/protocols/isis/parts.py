@@ -200,6 +200,13 @@ class Parts:
             submit = Submit(group=name, envelope=spread.envelope, origin=origin)
             machine.out.append(Send((to,), submit))
 
+    def left_out_of(self, group: str) -> None:
+        """Our casts there that are not safe may be lost. To come back in a later view says nothing about them, so
+        they are handed on again, as if they had never been here.
+        """
+        for spread in self.spreads.values():
+            spread.here.pop(group, None)
+
     # ------------------------------------------------------------------------------------------ confirming
 
     def advance(self) -> None:

@@ -110,8 +110,7 @@ class Views:
         if replica.eras or replica.saved is not None:
             self.machine.changes += replica.leave()
             self.out_of(replica)
-        self.machine.speaking.left_out_of(replica.name)
-        self.machine.telling.left_out_of(replica.name)
+        self.machine.left_out_of(replica.name)
 
     def out_of(self, replica: Replica) -> None:
         """Nothing of the group is delivered here any more, until we are in a view again."""

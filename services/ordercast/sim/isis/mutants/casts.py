@@ -294,3 +294,8 @@ def _wait_for_no_part(self: Parts, group: str) -> dict[bytes, None]:
 @mutant("confirmed-part-forgotten-before-it-is-delivered", "whoever delivers one later", (Parts, "_knows_all"))
 def _know_one_part(self: Parts, id_: bytes) -> None:
     pass
+
+
+@mutant("part-that-was-dropped-taken-as-cast", "all or nothing", (Parts, "left_out_of"))
+def _in_some_view(self: Parts, group: str) -> None:
+    pass

@@ -42,6 +42,33 @@ class ConfirmedBeforeItIsDelivered(Schedule):
         stage.finish()
 
 
+class LostWithWhoWasLeftOut(Schedule):
+    """m is for a and b, and n1 casts it in both. Its part in b reaches nobody, n1 is left out, and its publisher
+    is gone. n1 comes back in a later view: that does not mean that its cast was in the view before."""
+
+    mutant = "part-that-was-dropped-taken-as-cast"
+    groups: ClassVar = {"a": ("n1", "n4", "n5"), "b": ("n1", "n2", "n3")}
+
+    def play(self, stage: Stage) -> None:
+        nodes = ("n1", "n2", "n3", "n4", "n5")
+        stage.hold("n1", "n2", "n3")
+        stage.publish("c1", "a", "b", through="n1")  # m
+        stage.run(0.02)
+        stage.crash("c1")
+        stage.lose_in_flight("n1", "n2")
+        stage.lose_in_flight("n1", "n3")
+        stage.believe_in(*nodes[1:])
+        stage.tell(*nodes)
+        stage.run(0.02)
+        stage.look()
+        stage.run(0.02)
+        stage.tell(*nodes)
+        stage.run(0.02)
+        stage.release("n1", "n2", "n3")
+        stage.finish("c1")
+
+
 PART_SCHEDULES: dict[str, type[Schedule]] = {
-    schedule.mutant: schedule for schedule in (AnsweredPartByPart, ConfirmedBeforeItIsDelivered)
+    schedule.mutant: schedule
+    for schedule in (AnsweredPartByPart, ConfirmedBeforeItIsDelivered, LostWithWhoWasLeftOut)
 }
