@@ -6,6 +6,7 @@ even heard of it. In a later configuration they are newcomers. When they have st
 noted that, the damage is over.
 """
 
+from ordercast.core.members import has_views, learners_of
 from ordercast.runtime.storage import Storage
 from ordercast.v1.membership_pb2 import Configuration, DomainView, Group, GroupView
 
@@ -19,13 +20,15 @@ class Disbelief:
 
     def overlay(self, view: DomainView, groups: dict[str, Group], incarnation: int) -> DomainView:
         """The view, as machines here have to see it, in this life."""
-        mine = [group for group in view.groups if self._is_mine(group)]
+        mine = [group for group in view.groups if self._is_mine(group, groups[group.group])]
         damaged = self.storage.damaged_among(view.domain, [group.group for group in mine])
         for group in mine:
             if group.group not in damaged:
                 continue
-            # What is damaged was found when this life began. In a configuration that began later we are newcomers.
-            is_later = groups[group.group].incarnation_before >= incarnation
+            # What is damaged was found when this life began. In a configuration that began later we are newcomers;
+            # but a view takes along what its members have on their disks, so there nothing is believed either.
+            record = groups[group.group]
+            is_later = not has_views(record) and record.incarnation_before >= incarnation
             until = self._until.setdefault(
                 (view.domain, group.group), group.configuration - 1 if is_later else group.configuration
             )
@@ -35,8 +38,11 @@ class Disbelief:
                 self._lose(group.previous)
         return view
 
-    def _is_mine(self, group: GroupView) -> bool:
-        members = (*group.replicas, *group.acceptors, *group.previous.replicas, *group.previous.acceptors)
+    def _is_mine(self, group: GroupView, record: Group) -> bool:
+        """Who was left out of a view goes on copying from where its own log ends: that counts, too."""
+        members = [*group.replicas, *group.acceptors, *group.previous.replicas, *group.previous.acceptors]
+        if has_views(record):
+            members += group.learners
         return self.process in members
 
     def _lose(self, configuration: GroupView | Configuration) -> None:
@@ -56,11 +62,13 @@ class Disbelief:
         """Started in a later configuration, as membership has noted; or we have no part in the group any more."""
         for (domain, id_), until in list(self._until.items()):
             group = groups.get(id_)
-            is_member = group is not None and self.process in (*group.replicas, *group.acceptors)
-            if group is None or not is_member:
-                is_over = group is None or not group.HasField("previous")
-            else:
+            if group is None:
+                is_over = True
+            elif self.process in (*group.replicas, *group.acceptors):
                 is_over = group.configuration > until and self.process not in group.starting
+            else:
+                is_copying = has_views(group) and self.process in learners_of(group)
+                is_over = not is_copying and not group.HasField("previous")
             if is_over:
                 del self._until[domain, id_]
                 self.storage.forget_damage(domain, id_)

@@ -58,6 +58,12 @@ class Replica:
         return self.process in self.group.replicas and self.process not in self.group.lost
 
     @property
+    def has_lost_everything(self) -> bool:
+        """Something on its disk is damaged: the rest may be as it should, but nobody can tell what it lacks."""
+        former = self.group.former
+        return self.process in self.group.lost or (former is not None and self.process in former.lost)
+
+    @property
     def is_concerned(self) -> bool:
         """It has a part in the group, and keeps its log."""
         group = self.group

@@ -157,6 +157,10 @@ class Views:
             (k, v) for k, v in self.saved if k[:1] in records.OF_GROUPS and records.group_of(k) == replica.name
         ]
         self.saved = [pair for pair in self.saved if pair not in mine]
+        if replica.has_lost_everything:
+            self.machine.out.append(ResetLog(replica.name, 0))
+            self.machine.changes += [(key, None) for key, _ in mine]
+            return
         casts: dict[int, dict[records.Key, Cast]] = {}
         places: dict[int, records.Key] = {}
         producers: dict[bytes, ProducerRecord] = {}
