@@ -267,7 +267,7 @@ def gateway() -> tuple[Driven, Corpus]:
     key = pack_u64(9) + id_
     outcome = RangeOutcome(spans=[Span(first_sequence=1, count=2, order_key=key)], last_sequence=2)
     return host, [
-        ("c1", request(5, trace=b"trace")),
+        ("c1", request(5, trace=bytes(25))),
         ("c1", request(0, messages=[], open_token=b"token", producer=b"q")),
         ("n1", EnvelopeDecided(id=id_, order_key=key)),
         ("n1", EnvelopeDelivered(id=id_, group="a", order_key=key, outcomes=[outcome])),

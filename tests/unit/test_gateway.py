@@ -4,6 +4,7 @@ import pytest
 
 from ordercast.core.errors import InvariantBroken, RemoteProtocolError
 from ordercast.core.ids import counter_of, envelope_id, pack_u64
+from ordercast.core.tracing import CONTEXT_BYTES, KEPT
 from ordercast.gateway.machine import Gateway
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.v1.common_pb2 import REFUSAL_FENCED, REFUSAL_GAP, Message, RangeOutcome, Span
@@ -20,21 +21,34 @@ from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDecided, EnvelopeDel
 from tests.unit.driving import LIVES, Driven, destinations, key_of, range_of, sends, sent
 from tests.unit.gateway_host import RESEND_S, VIEW, Host, envelopes, new, payloads, replies, status
 
+#: Of a client's own trace.
+CONTEXT = bytes(range(CONTEXT_BYTES))
+
 # ------------------------------------------------------------------------------------------------------ envelopes
 
 
 def test_a_message_leaves_at_once_for_every_replica_of_its_groups():
     host = Host()
-    effects = host.publish("b", "a", trace=b"trace")
+    effects = host.publish("b", "a", trace=CONTEXT)
     ((to, message),) = sends(effects, Disseminate)
     assert to == ["n1", "n2", "n3", "n4", "n5"]
     assert not message.again
     header = message.envelope.header
     assert header.id == envelope_id(LIVES["g1"], 0)
     assert list(header.destinations) == destinations("a", "b")
-    assert (header.gateway, header.trace) == ("g1", b"trace")
+    assert (header.gateway, header.trace) == ("g1", CONTEXT)
     assert list(header.ranges) == [range_of(b"c1", 1, 1)]
     assert payloads(message.envelope) == [b"1"]
+
+
+def test_a_share_of_envelopes_is_marked_for_telemetry_and_says_when_it_was_accepted():
+    for share, marks in ((0.0, {b""}), (1.0, {KEPT}), (0.5, {b"", KEPT})):
+        host = Host(sampling=share, tells_time=True)
+        headers = [host.submit("a", producer=b"%d" % number).header for number in range(40)]
+        assert {header.trace for header in headers} == marks
+        assert all(header.accepted_ns for header in headers)
+    header = Host().submit("a").header
+    assert (header.trace, header.accepted_ns) == (b"", 0)
 
 
 def test_messages_to_different_sets_leave_in_different_envelopes():

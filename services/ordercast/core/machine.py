@@ -268,6 +268,12 @@ class Observe(Effect):
     detail: str = ""
     #: When what the stage ends with began, if no other stage tells.
     since: float | None = None
+    #: The group that it is about, if it is about one of several.
+    group: str = ""
+    #: What it waited for last: "replica:n2", "message:0a0b...", "group:a#1", "view:a#1/7", "token:n1".
+    blocked_on: str = ""
+    #: Of a gateway that submits: Header.trace.
+    trace: bytes = b""
 
 
 @runtime_checkable

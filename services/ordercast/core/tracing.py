@@ -4,6 +4,10 @@ from hashlib import blake2b
 
 TRACE_BYTES = 16
 SPAN_BYTES = 8
+#: A trace's id, a span's, and the flags of a W3C trace context.
+CONTEXT_BYTES = 25
+#: Header.trace of an envelope whose trace is kept for itself: the flag of what is sampled.
+KEPT = b"\x01"
 
 
 def trace_id(cluster: bytes, domain: str, envelope: bytes) -> bytes:

@@ -7,6 +7,7 @@ A gateway keeps nothing on disk. If it dies, clients repeat elsewhere, and deliv
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
+from zlib import crc32
 
 from ordercast.core.errors import InvariantBroken, RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, KEY_BYTES, counter_of, envelope_id, pack_u64, sn_of, unpack_u64
@@ -25,6 +26,7 @@ from ordercast.core.machine import (
     ViewChanged,
 )
 from ordercast.core.quorums import has_majority, majority
+from ordercast.core.tracing import CONTEXT_BYTES, KEPT
 from ordercast.core.view import OtherConfiguration, UnknownGroup, View
 from ordercast.gateway.opened import Open
 from ordercast.gateway.pressure import RETRY_S_UNKNOWN, Pressure
@@ -92,7 +94,7 @@ class Gateway:
         self._may_fill = False
         self._came: Producer | None = None
         self.out: list[Effect] = []
-        self.now = 0.0
+        self.now = self.wall = 0.0
         self._on_message: dict[type, Callable[[Receive], None]] = {
             PublishRequest: self._on_publish,
             EnvelopeDecided: self._on_decided,
@@ -101,7 +103,7 @@ class Gateway:
         }
 
     def step(self, event: Event) -> list[Effect]:
-        self.now, self.out = event.now, []
+        self.now, self.wall, self.out = event.now, event.wall, []
         self.pressure.measure(event.now)
         match event:
             case Receive():
@@ -276,6 +278,8 @@ class Gateway:
             return "a request has messages, or opens the producer"
         if request.messages and request.first_sequence == 0:
             return "sequences start at 1"
+        if request.trace and len(request.trace) != CONTEXT_BYTES:
+            return f"a trace context has {CONTEXT_BYTES} bytes"
         if len(request.messages) > settings.envelope_messages_max:
             return f"{len(request.messages)} messages in one request; at most {settings.envelope_messages_max}"
         # In most requests all payloads together are not too long, so there is no need to look at each.
@@ -448,8 +452,11 @@ class Gateway:
             open=open_,
             ranges=ranges,
             gateway=self.process,
-            trace=next((item.trace for item in items if item.trace), b""),
+            trace=self._trace_of(id_, items),
         )
+        if self.settings.tells_time:
+            waited_s = self.now - min(item.taken.at for item in items)
+            header.accepted_ns = max(int((self.wall - waited_s) * 1e9), 1)
         body = Batch(messages=[message for item in items for message in item.messages]).SerializeToString()
         envelope = Envelope(header=header, body=body)
         delay = self.settings.resend_s
@@ -460,8 +467,15 @@ class Gateway:
         self.disseminate(opened)
         if self.observe:
             accepted = min(item.taken.at for item in items)
-            self.out.append(Observe("submit", id_, ",".join(groups), since=accepted))
+            self.out.append(Observe("submit", id_, ",".join(groups), since=accepted, trace=header.trace))
         return True
+
+    def _trace_of(self, id_: bytes, items: list[Waiting]) -> bytes:
+        """Whether its trace is kept: since a client's own is, or because it is one of the share that are."""
+        asked = next((item.trace for item in items if item.trace), b"")
+        if asked:
+            return asked
+        return KEPT if crc32(id_) < self.settings.sampling * (1 << 32) else b""
 
     def disseminate(self, opened: Open) -> None:
         assert self.view is not None
@@ -570,7 +584,9 @@ class Gateway:
         if len(opened.delivered) == len(opened.groups) and not opened.answered:
             self._answer(opened)
             if self.observe:
-                self.out.append(Observe("answered", delivered.id, ",".join(opened.groups)))
+                refused = any(o.refusal for d in opened.delivered.values() for o in d.outcomes)
+                detail = "refused" if refused else ",".join(opened.groups)
+                self.out.append(Observe("answered", delivered.id, detail))
         self._finish(opened)
 
     def _answer(self, opened: Open) -> None:

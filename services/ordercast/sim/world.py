@@ -124,7 +124,9 @@ class World:
     def observed(self, process: str, effect: Observe) -> None:
         self.on_observe(process, effect)
         if self.tracing:
-            self.note(process, f"observes {effect.stage} of {describe(effect.id)}: {effect.detail}")
+            where = effect.detail or effect.group
+            why = f" ({effect.blocked_on})" if effect.blocked_on else ""
+            self.note(process, f"observes {effect.stage} of {describe(effect.id)}: {where}{why}")
 
     def custom(self, process: str, effect: Effect) -> None:
         self.on_custom(process, effect)

@@ -47,7 +47,7 @@ class ProducerRange(_message.Message):
     def __init__(self, producer: _Optional[bytes] = ..., epoch: _Optional[int] = ..., first_sequence: _Optional[int] = ..., count: _Optional[int] = ..., open_token: _Optional[bytes] = ...) -> None: ...
 
 class Header(_message.Message):
-    __slots__ = ("id", "destinations", "coordinator", "session", "done", "ranges", "gateway", "trace", "open")
+    __slots__ = ("id", "destinations", "coordinator", "session", "done", "ranges", "gateway", "trace", "open", "accepted_ns")
     ID_FIELD_NUMBER: _ClassVar[int]
     DESTINATIONS_FIELD_NUMBER: _ClassVar[int]
     COORDINATOR_FIELD_NUMBER: _ClassVar[int]
@@ -57,6 +57,7 @@ class Header(_message.Message):
     GATEWAY_FIELD_NUMBER: _ClassVar[int]
     TRACE_FIELD_NUMBER: _ClassVar[int]
     OPEN_FIELD_NUMBER: _ClassVar[int]
+    ACCEPTED_NS_FIELD_NUMBER: _ClassVar[int]
     id: bytes
     destinations: _containers.RepeatedCompositeFieldContainer[Destination]
     coordinator: Incarnation
@@ -66,7 +67,8 @@ class Header(_message.Message):
     gateway: str
     trace: bytes
     open: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, id: _Optional[bytes] = ..., destinations: _Optional[_Iterable[_Union[Destination, _Mapping]]] = ..., coordinator: _Optional[_Union[Incarnation, _Mapping]] = ..., session: _Optional[bytes] = ..., done: _Optional[int] = ..., ranges: _Optional[_Iterable[_Union[ProducerRange, _Mapping]]] = ..., gateway: _Optional[str] = ..., trace: _Optional[bytes] = ..., open: _Optional[_Iterable[int]] = ...) -> None: ...
+    accepted_ns: int
+    def __init__(self, id: _Optional[bytes] = ..., destinations: _Optional[_Iterable[_Union[Destination, _Mapping]]] = ..., coordinator: _Optional[_Union[Incarnation, _Mapping]] = ..., session: _Optional[bytes] = ..., done: _Optional[int] = ..., ranges: _Optional[_Iterable[_Union[ProducerRange, _Mapping]]] = ..., gateway: _Optional[str] = ..., trace: _Optional[bytes] = ..., open: _Optional[_Iterable[int]] = ..., accepted_ns: _Optional[int] = ...) -> None: ...
 
 class Envelope(_message.Message):
     __slots__ = ("header", "body")

@@ -32,6 +32,12 @@ class DeliveryBatch(_message.Message):
     deliveries: _containers.RepeatedCompositeFieldContainer[Delivery]
     def __init__(self, deliveries: _Optional[_Iterable[_Union[Delivery, _Mapping]]] = ...) -> None: ...
 
+class KeepTraces(_message.Message):
+    __slots__ = ("envelope_ids",)
+    ENVELOPE_IDS_FIELD_NUMBER: _ClassVar[int]
+    envelope_ids: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, envelope_ids: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
 class DescribeSpoolRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

@@ -106,6 +106,7 @@ class Delivering:
             era.total_end = max(era.total_end, era.place_of[key] + 1)
         entry = LogEntry(envelope=cast.envelope, stamp=stamp_of(cast))
         machine.out.append(Deliver(replica.name, 0, entry, final=False))
+        machine.watching.delivered(replica, cast)
         machine.epochs.delivered(replica.name, cast)
         machine.parts.delivered(replica, era, key)
         machine.touched[replica.name] = None

@@ -46,6 +46,7 @@ class VisibleLog:
         position = replica.position
         entry = replica.entry_of(cast)
         machine.out.append(Deliver(replica.name, position, entry))
+        machine.watching.visible(replica, cast, position)
         machine.changes += replica.producers.changes()
         header = cast.envelope.header
         if reports and header.gateway:
@@ -62,6 +63,7 @@ class VisibleLog:
                 break
             machine.changes.append((records.order(replica.name, era.settled), None))
             machine.changes.append((records.cast(replica.name, era.view, key), None))
+            machine.watching.stable(replica, era.casts[key])
             era.drop(era.settled)
         if era.settled > before:
             machine.changes.append(replica.position_record())

@@ -51,6 +51,7 @@ from ordercast.protocols.isis.stability import STABILITY_TIMER, Stabilising
 from ordercast.protocols.isis.telling import Telling, TellOne
 from ordercast.protocols.isis.times import Stamp, Times
 from ordercast.protocols.isis.views import Views
+from ordercast.protocols.isis.watching import Watching
 from ordercast.v1.isis_pb2 import (
     Cast,
     Cut,
@@ -124,6 +125,7 @@ class Isis:
         self.copying = Copying(self)
         self.receiving = Receiving(self)
         self.views = Views(self)
+        self.watching = Watching(self)
         # Of the current step:
         self.now = 0.0
         self.out: list[Effect] = []
@@ -168,6 +170,7 @@ class Isis:
         """Handlers append to `out` what is performed in order, to `changes` and `then` what goes to the disk."""
         self.now = event.now
         self.out, self.changes, self.then, self.touched = [], [], [], {}
+        self.watching.begin(event)
         self._on_event[type(event)](event)
         if not (type(event) is Receive and type(event.message) in _WITHIN_A_VIEW):
             self.views.is_due = True

@@ -48,6 +48,7 @@ class Ordering:
         record = message_of(key).SerializeToString()
         machine.changes.append((records.order(replica.name, position), record))
         machine.stability.took(replica, None)
+        machine.watching.placed(replica, era, key)
 
     def take_over(self, replica: Replica, era: Era) -> None:
         """Order what was delivered here, and not by the holder before; the rest follows as it is delivered."""

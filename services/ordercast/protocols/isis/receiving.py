@@ -131,6 +131,7 @@ class Receiving:
         kept.times.extend(times.encode(stamp.times))
         kept.carried.extend(times.encode(stamp.carried))
         era.take(key, kept, stamp)
+        machine.watching.received(replica, kept)
         machine.epochs.heard(cast)
         machine.parts.took(replica, era, key)
         machine.changes.append((records.cast(replica.name, era.view, key), kept.SerializeToString()))

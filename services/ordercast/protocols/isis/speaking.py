@@ -50,6 +50,8 @@ class Waiting:
     is_part: bool = False
     #: Messages to several groups that were sent or delivered here, and whose parts are not all cast.
     parts: dict[bytes, None] = field(default_factory=dict)
+    #: What it waits for, for whoever looks on.
+    blocked_on: str = ""
 
 
 class Speaking:
@@ -179,7 +181,18 @@ class Speaking:
                     self.ids.pop((name, waiting.envelope.header.id), None)
                 else:
                     self._send(replica, waiting)
+            if queue and replica is not None and self.machine.observe:
+                queue[0].blocked_on = self._why_not(replica, queue[0])
         return moved
+
+    def _why_not(self, replica: Replica, waiting: Waiting) -> str:
+        """What keeps it from being sent."""
+        if replica.installed is None:
+            return f"view:{replica.name}/{replica.group.configuration}"
+        if waiting.parts:
+            return f"message:{next(iter(waiting.parts)).hex()}"
+        unsafe = [need.group for need in waiting.needs if not self.is_safe(need)]
+        return f"group:{unsafe[0]}" if unsafe else ""
 
     def may_send(self, replica: Replica, waiting: Waiting) -> bool:
         machine = self.machine
@@ -236,7 +249,9 @@ class Speaking:
         if machine.observe:
             where = f"{replica.name} {era.view} {key[0]} {key[1]}"
             stage = "part cast" if waiting.is_part else "cast"
-            machine.out.append(Observe(stage, waiting.envelope.header.id, where))
+            observed = Observe(stage, waiting.envelope.header.id, where, group=replica.name)
+            observed.blocked_on = waiting.blocked_on
+            machine.out.append(observed)
         if waiting.total:
             era.total_sent = era.sent
         machine.parts.took(replica, era, key, waiting.stamp)

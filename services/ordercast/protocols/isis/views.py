@@ -131,6 +131,7 @@ class Views:
         if replica.attempt is not None and replica.attempt.view == group.configuration:
             return
         if replica.process in (*group.replicas, *group.leaving):
+            self.machine.watching.sealed(replica)
             self.machine.flushing.begin(replica)
 
     def _collect_times(self, view: View) -> None:

@@ -31,6 +31,8 @@ class Held:
     deadline: float = 0.0
     delay: float = 0.0
     tries: int = 0
+    #: What its number waited for, for whoever looks on.
+    blocked_on: str = ""
 
     @property
     def coordinator(self) -> str:

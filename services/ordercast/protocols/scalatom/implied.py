@@ -47,19 +47,23 @@ class Implied:
         missing = self._missing(held)
         may_imply = machine.settings.stamps_wait_s and machine.may_skip_votes(held.envelope.header)
         if not may_imply or self.is_open(held, sn):
+            machine.waits.proposes(held, [])
             machine.propose(held, sn)
             return
         for stamps in held.stamps.values():
             for process in stamps:
                 self.late.pop(process, None)
         if not missing:
+            machine.waits.proposes(held, [])
             self._decide(held, sn)
             return
         if held.id not in self.waiting:
             wait_s = self._patience_s()
             self.waiting[held.id] = machine.now + wait_s
             self._set_timer(wait_s)
-        if any(process in self.late for process in missing):
+        late = [process for process in missing if process in self.late]
+        if late:
+            machine.waits.proposes(held, late)
             machine.propose(held, sn)
 
     def _patience_s(self) -> float:

@@ -64,6 +64,7 @@ from ordercast.protocols.scalatom.repair import Repair
 from ordercast.protocols.scalatom.replica import Replica, Retirement
 from ordercast.protocols.scalatom.settings import Settings
 from ordercast.protocols.scalatom.stamping import Stamping
+from ordercast.protocols.scalatom.waits import Waits
 from ordercast.v1.common_pb2 import Envelope, Header
 from ordercast.v1.consensus_pb2 import Decide
 from ordercast.v1.sequencer_pb2 import (
@@ -139,6 +140,7 @@ class Scalatom:
         self.catch_up = CatchUp(self)
         self.hand_over = Handing(self)
         self.groups = Groups(self)
+        self.waits = Waits(self)
         # Of the current step:
         self.now = 0.0
         self.wall = 0.0
@@ -181,6 +183,7 @@ class Scalatom:
         """Handlers append to `out` what is performed in order, to `changes` and `then` what a delivery needs."""
         self.now, self.wall = event.now, event.wall
         self.out, self.changes, self.then, self.touched = [], [], [], {}
+        self.waits.begin(event)
         self._on_event[type(event)](event)
         for name in self.touched:
             self._drain(self.replicas[name])
@@ -446,8 +449,7 @@ class Scalatom:
         # One that waited for a quorum says little about the network: slow ones count less than quick ones.
         took_s = min(self.now - held.since, self.settings.patience_s_max / 4)
         self.decision_s += (0.1 if took_s > self.decision_s else 0.5) * (took_s - self.decision_s)
-        if self.observe:
-            self.out.append(Observe("decided", held.id, f"sn {sn}"))
+        self.waits.decided(held, sn)
         if held.own:
             self.resolve(held)
         return True
@@ -487,6 +489,7 @@ class Scalatom:
             held = self.held[key[8:]]
             assert held.envelope is not None
             self.deliver(replica, key, held.envelope)
+        self.waits.stays(replica)
         watermark = replica.watermark(replica.clock)
         if watermark is not None:
             self.out.append(Watermark(replica.name, watermark))
@@ -499,14 +502,13 @@ class Scalatom:
             raise InvariantBroken(
                 f"in the log at {sn_of(key)}, decided at {held.sn}: the number of {short(held.id)}"
             )
+        self.waits.delivers(replica, key, position)
         entry, changes = replica.apply(key, envelope, held.own.get(replica.name) if held is not None else None)
         self.out.append(Deliver(replica.name, position, entry))
         self.changes += changes
         if replica.is_active:
             # Who has not started does not count: in the end it may never have been there.
             self._report_delivery(replica.name, entry)
-        if self.observe:
-            self.out.append(Observe("delivered", header.id, f"{replica.name} {position}"))
         if held is not None:
             held.undelivered.pop(replica.name, None)
             self.learn(held, sn_of(key))

@@ -1,0 +1,100 @@
+"""What envelopes wait for, for whoever looks on. Nothing here has any effect on order.
+
+A number is found when enough replicas have stamped: it waited for the one whose stamp came last, or for those that
+were given up waiting for. In each group an envelope then waits for histories that reach its number, which the
+gossip that came in the step completes; for an undecided predecessor; or just for the envelope before it.
+"""
+
+from typing import TYPE_CHECKING
+
+from ordercast.core.ids import sn_of
+from ordercast.core.machine import Event, Observe, Receive
+from ordercast.protocols.scalatom.held import Held
+from ordercast.protocols.scalatom.replica import Replica
+from ordercast.v1.sequencer_pb2 import Disseminate
+
+if TYPE_CHECKING:
+    from ordercast.protocols.scalatom.machine import Scalatom
+
+#: A head of a queue whose predecessors are not known.
+HISTORIES = "histories"
+
+
+class Waits:
+    def __init__(self, machine: "Scalatom") -> None:
+        self.machine = machine
+        #: Of the current step.
+        self.cause: Event | None = None
+        self._decided: dict[bytes, None] = {}
+        #: By group: the head of its queue, and what it waits for.
+        self.heads: dict[str, tuple[bytes, str]] = {}
+
+    def begin(self, event: Event) -> None:
+        self.cause = event
+        if self._decided:
+            self._decided = {}
+
+    # ------------------------------------------------------------------------------------------ the number
+
+    def proposes(self, held: Held, missing: list[str]) -> None:
+        """We coordinate it, and wait no longer for these; or somebody's stamp was the last that was needed."""
+        if self.machine.observe and not held.blocked_on:
+            held.blocked_on = f"replica:{missing[0]}" if missing else self._source()
+
+    def decided(self, held: Held, sn: int) -> None:
+        if self.machine.observe:
+            self._decided[held.id] = None
+            observed = Observe("decided", held.id, f"sn {sn}")
+            observed.blocked_on = held.blocked_on
+            self.machine.out.append(observed)
+
+    def _source(self) -> str:
+        """Whoever spoke last. What came just now itself has waited for nobody."""
+        match self.cause:
+            case Receive(message=Disseminate()):
+                return ""
+            case Receive(source=source) if source != self.machine.process:
+                return f"replica:{source}"
+            case _:
+                return ""
+
+    # ---------------------------------------------------------------------------------------- predecessors
+
+    def stays(self, replica: Replica) -> None:
+        """The head of the queue cannot be delivered yet."""
+        if not self.machine.observe or not replica.queue:
+            return
+        key = replica.queue[0]
+        before = self.heads.get(replica.name)
+        was_waiting = before is not None and before[0] == key and before[1] == HISTORIES
+        sn = sn_of(key)
+        if not replica.is_complete_up_to(sn, replica.clock):
+            reason = HISTORIES
+        else:
+            blocker = replica.blocker(sn)
+            reason = f"message:{blocker.hex()}" if blocker is not None else ""
+            if was_waiting:
+                self._known(replica, key, self._source())
+        self.heads[replica.name] = (key, reason)
+
+    def delivers(self, replica: Replica, key: bytes, position: int) -> None:
+        """It is the next one of its group."""
+        if not self.machine.observe:
+            return
+        head = self.heads.pop(replica.name, None)
+        id_ = key[8:]
+        blocked_on = ""
+        if head is not None and head[0] == key:
+            if head[1] == HISTORIES:
+                self._known(replica, key, self._source())
+            else:
+                blocked_on = head[1]
+        elif id_ not in self._decided and replica.position:
+            # It was behind another one, which was delivered just now.
+            blocked_on = f"message:{replica.last_key[8:].hex()}"
+        observed = Observe("delivered", id_, f"{replica.name} {position}", group=replica.name)
+        observed.blocked_on = blocked_on
+        self.machine.out.append(observed)
+
+    def _known(self, replica: Replica, key: bytes, blocked_on: str) -> None:
+        self.machine.out.append(Observe("predecessors", key[8:], group=replica.name, blocked_on=blocked_on))

@@ -1,0 +1,1 @@
+"""What a process says about itself: metrics for everything, deliveries for everything, spans for what is kept."""
