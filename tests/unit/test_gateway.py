@@ -44,7 +44,11 @@ def test_a_message_leaves_at_once_for_every_replica_of_its_groups():
 def test_a_share_of_envelopes_is_marked_for_telemetry_and_says_when_it_was_accepted():
     for share, marks in ((0.0, {b""}), (1.0, {KEPT}), (0.5, {b"", KEPT})):
         host = Host(sampling=share, tells_time=True)
-        headers = [host.submit("a", producer=b"%d" % number).header for number in range(40)]
+        headers = []
+        for number in range(40):
+            envelope = host.submit("a", producer=b"%d" % number)
+            headers.append(envelope.header)
+            host.finish(envelope, number)
         assert {header.trace for header in headers} == marks
         assert all(header.accepted_ns for header in headers)
     header = Host().submit("a").header
