@@ -382,8 +382,13 @@ class Flushing:
         era.place_of = {key: place for place, key in era.places.items()}
         era.passed, era.ordered = min(era.passed, first), first + len(keys)
         era.received = counts
-        for key in [key for key in era.casts if key[1] > counts[key[0]]]:
+        orphans = [key for key in era.casts if key[1] > counts[key[0]]]
+        for key in orphans:
             era.lose(key)
+        if any(key[0] == era.me for key in orphans):
+            # A client read something before it was safe, and answered through us; then that was lost. What came
+            # behind the answer must not overtake it when it comes again.
+            machine.left_out_of(replica.name)
 
     def _adopt(self, replica: "Replica", view: int, members: tuple[str, ...]) -> None:
         """The log is whole up to the view: act in it, if this life is a member of it."""

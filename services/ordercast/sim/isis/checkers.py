@@ -250,9 +250,12 @@ class Checker:
         for _, cast in log:
             earlier |= self.bits[cast]
         group_past = self.past[name] & self._all_of(group)
-        if group_past & ~earlier:
-            missing = self._names_in(group_past & ~earlier)[0]
-            if self._is_survivor(missing):
+        if log and name[1] < log[-1][1][1]:
+            self.fail("log order", f"{text_of(name)} is in the log of {group} behind a later view's")
+        for missing in self._names_in(group_past & ~earlier):
+            # What was read before it was in a log may have gone with its view. As views rise in a log, it is gone
+            # for good; what was said after it is not.
+            if not (self.may_lose and missing[1] < name[1]):
                 self.fail("log order", f"{text_of(name)} is in the log of {group} before {text_of(missing)}")
         if len(entry.envelope.header.destinations) > 1:
             self._check_parts(group, id_, name)
@@ -265,10 +268,6 @@ class Checker:
         is_first = all(other != id_ for other, _ in self.logs[group])
         if is_first and self.own_past_in.get(group, 0) & self.casts_of[id_]:
             self.fail("causality", f"{text_of(name)} is in the log of {group} behind what comes after its message")
-
-    def _is_survivor(self, name: CastName) -> bool:
-        """It was not erased with the view that it was cast in: nothing may come after what was."""
-        return True
 
     def _all_of(self, group: str) -> int:
         return sum(bits for (name, _), bits in self.casts_in.items() if name == group)
