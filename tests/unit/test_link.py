@@ -55,7 +55,7 @@ def run(story, queue_bytes_max=1000):
     async def told():
         async with asyncio.timeout(20):
             wire = Wire()
-            link = Link("peer", 1, queue_bytes_max, wire)
+            link = Link("peer", 1, queue_bytes_max, wire, lambda size: None)
             try:
                 await story(link, wire)
             finally:

@@ -10,7 +10,7 @@ import structlog
 from ordercast.core.machine import Effect, Observe
 from ordercast.runtime import logs
 from ordercast.runtime.settings import LogSettings
-from ordercast.runtime.stages import EVENT, Stages
+from ordercast.runtime.stages import EVENT, Marks, Stages, marks_of
 from tests.unit import gateway_host, scalatom_host
 from tests.unit.driving import envelope_of
 
@@ -26,14 +26,18 @@ class Time:
 # ------------------------------------------------------------------------------------------- what is remembered
 
 
+def marks_in(stages: Stages) -> dict[tuple[str, bytes], Marks]:
+    return {key: marks_of(way) for key, way in stages.ring.ways.items()}
+
+
 def test_the_first_time_counts_and_a_delivery_once_for_each_group() -> None:
     time = Time()
     stages = Stages(time)
-    for detail in ("a#1 7", "b#2 3", "a#1 7"):
-        stages.observe("d", Observe("delivered", b"id", detail))
+    for group in ("a#1", "b#2", "a#1"):
+        stages.observe("d", Observe("delivered", b"id", f"{group} 7", group=group))
         time.now += 1.0
     stages.observe("d", Observe("decided", b"id", "sn 4"))
-    assert stages.marks == {
+    assert marks_in(stages) == {
         ("d", b"id"): {"delivered a#1": (10.0, 10.0), "delivered b#2": (11.0, 11.0), "decided": (13.0, 13.0)}
     }
 
@@ -41,21 +45,21 @@ def test_the_first_time_counts_and_a_delivery_once_for_each_group() -> None:
 def test_a_stage_that_began_earlier_has_both_times() -> None:
     stages = Stages(Time())
     stages.observe("d", Observe("timestamped", b"id", "rec_ts 5", since=8.5))
-    assert stages.marks["d", b"id"] == {"timestamped": (8.5, 10.0)}
+    assert marks_in(stages)["d", b"id"] == {"timestamped": (8.5, 10.0)}
 
 
 def test_envelopes_of_two_domains_with_one_id_are_two() -> None:
     stages = Stages(Time())
     stages.observe("d", Observe("submit", b"id"))
     stages.observe("e", Observe("decided", b"id"))
-    assert [list(marks) for marks in stages.marks.values()] == [["submit"], ["decided"]]
+    assert [list(marks) for marks in marks_in(stages).values()] == [["submit"], ["decided"]]
 
 
 def test_only_the_latest_envelopes_are_remembered() -> None:
     stages = Stages(Time(), envelopes_max=2)
     for id_ in (b"1", b"2", b"3"):
         stages.observe("d", Observe("submit", id_))
-    assert [id_ for _, id_ in stages.marks] == [b"2", b"3"]
+    assert [id_ for _, id_ in marks_in(stages)] == [b"2", b"3"]
 
 
 @pytest.fixture
@@ -127,7 +131,7 @@ def test_a_replica_tells_when_an_envelope_came_when_it_proposed_and_when_it_knew
     host.now += 1.0
     assert observed(host.stamp("n2", envelope, 0)) == [("proposed", None)]
     assert observed(host.decide(envelope, 0)) == [("decided", None)]
-    assert observed(host.gossip("n2", 1)) == [("delivered", None)]
+    assert observed(host.gossip("n2", 1)) == [("predecessors", None), ("delivered", None)]
 
 
 def test_what_was_not_asked_for_is_not_observed() -> None:

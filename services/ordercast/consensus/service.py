@@ -8,6 +8,7 @@ from typing import ClassVar
 from ordercast.core.machine import Machine
 from ordercast.protocols.paxos.acceptor import Acceptor
 from ordercast.runtime.node import Node
+from ordercast.runtime.telemetry.meters import Meters
 from ordercast.v1.membership_pb2 import Domain
 
 
@@ -30,4 +31,7 @@ class Consensus:
         pass
 
     async def stop(self) -> None:
+        pass
+
+    def measure(self, meters: Meters) -> None:
         pass

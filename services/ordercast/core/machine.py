@@ -272,8 +272,16 @@ class Observe(Effect):
     group: str = ""
     #: What it waited for last: "replica:n2", "message:0a0b...", "group:a#1", "view:a#1/7", "token:n1".
     blocked_on: str = ""
-    #: Of a gateway that submits: Header.trace.
+    #: Of a gateway that submits: Header.trace, and how many messages are in the envelope.
     trace: bytes = b""
+    messages: int = 0
+
+
+@runtime_checkable
+class HoldsUp(Protocol):
+    def undelivered(self) -> tuple[int, float]:
+        """For telemetry: how many envelopes are here and not delivered, and since when the oldest of them is."""
+        ...
 
 
 @runtime_checkable

@@ -13,6 +13,7 @@ from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import group_name
 from ordercast.core.quorums import majority
 from ordercast.gateway.casting import CastingGateway
+from ordercast.gateway.counting import Counts
 from ordercast.gateway.machine import Gateway
 from ordercast.gateway.pressure import RETRY_S_MAX, RETRY_S_MIN, RETRY_S_UNKNOWN
 from ordercast.gateway.tokens import Tokens
@@ -89,6 +90,7 @@ class Intake:
         self.node = node
         #: By domain: what comes in is handed to them.
         self.machines: dict[str, Gateway] = {}
+        self.counts = Counts()
         self.is_draining = False
 
     @cached_property
@@ -159,6 +161,13 @@ class Intake:
         if sum(1 for node in nodes if node is not None and not node.read_only) < needed:
             detail = f"the disks under group {group.name!r} are full"
             raise Wrong(PUBLISH_STATUS_RESOURCE_EXHAUSTED, detail, RETRY_S_MAX)
+
+    def domain_of(self, reply: PublishReply) -> str:
+        """Nobody's, if there is no such group."""
+        directory = self.node.directory
+        name = reply.groups[0] if reply.groups else ""
+        group = directory.groups.get(name) or directory.group_by_name.get(name)
+        return group.domain if group is not None else ""
 
     def refusal(self, request: PublishRequest, wrong: Wrong) -> PublishReply:
         return PublishReply(

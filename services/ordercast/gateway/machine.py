@@ -26,8 +26,9 @@ from ordercast.core.machine import (
     ViewChanged,
 )
 from ordercast.core.quorums import has_majority, majority
-from ordercast.core.tracing import CONTEXT_BYTES, KEPT
+from ordercast.core.tracing import KEPT
 from ordercast.core.view import OtherConfiguration, UnknownGroup, View
+from ordercast.gateway.checking import what_is_wrong
 from ordercast.gateway.opened import Open
 from ordercast.gateway.pressure import RETRY_S_UNKNOWN, Pressure
 from ordercast.gateway.producer import NOTHING_SEEN, Groups, Producer, Waiting
@@ -215,7 +216,7 @@ class Gateway:
         assert self.view is not None
         groups = tuple(sorted(request.groups))
         size = request.ByteSize()
-        wrong = self._what_is_wrong(request, groups, size)
+        wrong = what_is_wrong(request, groups, size, self.settings) or self.wrong_for_protocol(request, groups)
         if wrong:
             self._refuse(event.source, request, PUBLISH_STATUS_INVALID_ARGUMENT, wrong)
             return
@@ -260,35 +261,6 @@ class Gateway:
         # Others could not leave before it came, and to look at all that waits with each request would take long.
         if self._has_room(groups) and groups not in producer.busy_sets():
             self._came = producer
-
-    def _what_is_wrong(self, request: PublishRequest, groups: Groups, size: int) -> str:
-        """A clear error for every bad input, before anything is stored."""
-        settings = self.settings
-        if not groups:
-            return "a message needs at least one destination group"
-        if len(groups) > settings.groups_max:
-            return f"{len(groups)} destination groups; at most {settings.groups_max}"
-        if "" in groups:
-            return "a destination group has no name"
-        if len(dict.fromkeys(groups)) < len(groups):
-            return "a destination group is named twice"
-        if not request.producer:
-            return "a producer needs an id"
-        if bool(request.messages) == bool(request.open_token):
-            return "a request has messages, or opens the producer"
-        if request.messages and request.first_sequence == 0:
-            return "sequences start at 1"
-        if request.trace and len(request.trace) != CONTEXT_BYTES:
-            return f"a trace context has {CONTEXT_BYTES} bytes"
-        if len(request.messages) > settings.envelope_messages_max:
-            return f"{len(request.messages)} messages in one request; at most {settings.envelope_messages_max}"
-        # In most requests all payloads together are not too long, so there is no need to look at each.
-        bytes_max = settings.payload_bytes_max
-        if size > bytes_max and any(len(message.payload) > bytes_max for message in request.messages):
-            return f"a payload has more than {bytes_max} bytes"
-        if size > settings.envelope_bytes_max + 1024:
-            return f"a request has more than {settings.envelope_bytes_max} bytes"
-        return self.wrong_for_protocol(request, groups)
 
     def wrong_for_protocol(self, request: PublishRequest, groups: Groups) -> str:
         if request.session and (len(request.session) != 8 or unpack_u64(request.session) > CLOCK_MAX):
@@ -467,7 +439,9 @@ class Gateway:
         self.disseminate(opened)
         if self.observe:
             accepted = min(item.taken.at for item in items)
-            self.out.append(Observe("submit", id_, ",".join(groups), since=accepted, trace=header.trace))
+            submitted = Observe("submit", id_, ",".join(groups), since=accepted, trace=header.trace)
+            submitted.messages = sum(len(item.messages) for item in items)
+            self.out.append(submitted)
         return True
 
     def _trace_of(self, id_: bytes, items: list[Waiting]) -> bytes:

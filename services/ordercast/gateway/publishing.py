@@ -73,11 +73,14 @@ class Replies:
     def __call__(self, reply: PublishReply) -> None:
         """A machine's reply."""
         self.unanswered -= max(reply.count, 1)
+        if reply.status == PUBLISH_STATUS_OK:
+            self.intake.counts.receipt(self.intake.domain_of(reply), reply.count)
         self.add(self.intake.to_client(reply, self.identity))
 
     def add(self, reply: PublishReply) -> None:
         if reply.status != PUBLISH_STATUS_OK:
             self.refused += 1
+            self.intake.counts.refusal(self.intake.domain_of(reply), reply)
             self.retry_after_s = max(reply.retry_after_ms / 1000, RETRY_S_MIN)
         self.waiting.append(reply)
         self.is_writing = True

@@ -1,6 +1,7 @@
 """The gateway service: a machine for each domain, and the clients' side of it."""
 
 import asyncio
+from dataclasses import replace
 from typing import ClassVar
 
 from ordercast.core.machine import Machine
@@ -18,6 +19,8 @@ from ordercast.gateway.settings import GatewaySettings
 from ordercast.gateway.subscribing import Subscribing
 from ordercast.protocols.isis.settings import from_map
 from ordercast.runtime.node import Node
+from ordercast.runtime.telemetry.meters import Labels, Meters
+from ordercast.telemetry.schema import names
 from ordercast.v1.gateway_pb2 import DESCRIPTOR
 from ordercast.v1.gateway_pb2_grpc import add_GatewayServiceServicer_to_server
 from ordercast.v1.membership_pb2 import Domain
@@ -47,6 +50,7 @@ class GatewayProcess:
             waiting_bytes_max=limits.waiting_bytes_max,
             backlog_s_max=limits.backlog_s_max,
             groups_max=limits.groups_max,
+            tells_time=node.settings.telemetry.is_on,
         )
 
     def planner(self) -> Planner | None:
@@ -54,10 +58,11 @@ class GatewayProcess:
         return None
 
     def machines(self, domain: Domain) -> dict[str, Machine]:
-        observe = self.node.settings.stages
-        machine = Gateway(self.node.name, self.settings, observe=observe)
+        observe = self.node.observe
+        settings = replace(self.settings, sampling=self.node.settings.telemetry.share_of(domain.name))
+        machine = Gateway(self.node.name, settings, observe=observe)
         if domain.protocol == "isis":
-            machine = CastingGateway(self.node.name, self.settings, from_map(domain.settings), observe=observe)
+            machine = CastingGateway(self.node.name, settings, from_map(domain.settings), observe=observe)
         self.intake.machines[domain.name] = machine
         return {ROLE: machine}
 
@@ -68,6 +73,39 @@ class GatewayProcess:
         servicer = GatewayServer(self.publishing, self.subscribing, self.admin)
         service = DESCRIPTOR.services_by_name["GatewayService"]
         self.node.client_server.add(service, add_GatewayServiceServicer_to_server, servicer)
+
+    def measure(self, meters: Meters) -> None:
+        counts = self.intake.counts
+        waiting: dict[Labels, float] = {}
+        opened: dict[Labels, float] = {}
+        for domain, machine in self.intake.machines.items():
+            buffers = machine.buffers()
+            waiting[(domain,)], opened[(domain,)] = buffers["waiting"], buffers["unanswered"]
+        meters.gauge(names.METRIC_PUBLISH_WAITING).replace(waiting)
+        meters.gauge(names.METRIC_PUBLISH_OPEN).replace(opened)
+        meters.gauge(names.METRIC_PUBLISH_CREDITS).set(self.intake.credits())
+        meters.gauge(names.METRIC_CLIENTS).set(self.publishing.clients)
+        meters.gauge(names.METRIC_SUBSCRIPTIONS).set(self.subscribing.streams)
+        meters.counter(names.METRIC_SUBSCRIBE_MESSAGES).rise_to(counts.delivered)
+        for domain, messages in counts.published.items():
+            meters.counter(names.METRIC_PUBLISH_MESSAGES).rise_to(messages, domain)
+        for (domain, reason), requests in counts.refused.items():
+            meters.counter(names.METRIC_PUBLISH_REFUSED).rise_to(requests, domain, reason)
+        self._tell_refusals(counts.take_recent())
+
+    def _tell_refusals(self, recent: dict[tuple[str, str, str], int]) -> None:
+        telemetry = self.node.telemetry
+        for (domain, group, reason), count in recent.items():
+            if telemetry is not None:
+                telemetry.event(
+                    names.EVENT_REFUSED,
+                    {
+                        names.ATTRIBUTE_DOMAIN: domain,
+                        names.ATTRIBUTE_GROUP: group,
+                        names.ATTRIBUTE_REASON: reason,
+                        names.ATTRIBUTE_COUNT: count,
+                    },
+                )
 
     async def drain(self) -> None:
         """Clients are sent elsewhere, and what they gave us is answered."""

@@ -177,12 +177,14 @@ class Subscription:
         async with contextlib.aclosing(reading) as responses:
             async for response in responses:
                 if response.entries:
+                    before = self.offset
                     # Before it is written: the acknowledgement may be here before the write returns.
                     self.offset = max(self.offset, response.next_offset)
                     seen = seen_in(response.entries, self.group)
                     session = self.subscribing.intake.sign(self.group.domain, seen)
                     deliveries = Deliveries(entries=response.entries, session=session)
                     await self._write(SubscribeResponse(deliveries=deliveries))
+                    self.subscribing.intake.counts.delivered += max(response.next_offset - before, 0)
 
     async def _take_acks(self) -> None:
         try:

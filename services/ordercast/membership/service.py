@@ -20,6 +20,8 @@ from ordercast.protocols.paxos.log import LogReplica, MayVote
 from ordercast.protocols.paxos.log_admission import VotingChanged
 from ordercast.runtime.mesh import WIRE_VERSION, Events, Mesh, Unwelcome
 from ordercast.runtime.node import SYSTEM, Node
+from ordercast.runtime.telemetry.meters import Meters
+from ordercast.telemetry.schema import names
 from ordercast.v1.frame_pb2 import CHANNEL_MEMBERSHIP, Frame, Hello
 from ordercast.v1.membership_pb2 import DESCRIPTOR, Domain, FoundCluster
 from ordercast.v1.membership_pb2_grpc import add_MembershipServiceServicer_to_server
@@ -59,6 +61,8 @@ class MembershipProcess:
         self.machine = Membership(node.name, founding, settings)
         self.server = MembershipServer(node, self.machine)
         self.log = LogReplica(node.name, members, ROLE, settings.log, disk)
+        #: Who was suspected when somebody last looked.
+        self._suspected: set[str] = set()
         #: In which life the log was last told that it may vote.
         self._life = 0
         node.host.add(SYSTEM, LOG, self.log, self._effect)
@@ -88,6 +92,17 @@ class MembershipProcess:
 
     async def stop(self) -> None:
         self.server.stop()
+
+    def measure(self, meters: Meters) -> None:
+        nodes = {name: node for name, node in self.machine.state.nodes.items() if not node.ended}
+        suspected = {name for name, node in nodes.items() if node.suspected}
+        meters.gauge(names.METRIC_NODES).set(len(nodes))
+        meters.gauge(names.METRIC_NODES_SUSPECTED).set(len(suspected))
+        for name in sorted(suspected - self._suspected):
+            meters.counter(names.METRIC_SUSPICIONS).add(1, name)
+            if self.node.telemetry is not None and self.machine.leader == self.node.name:
+                self.node.telemetry.event(names.EVENT_SUSPECTED, {names.ATTRIBUTE_NODE: name})
+        self._suspected = suspected
 
     # ------------------------------------------------------------------------------------------- machines
 

@@ -103,6 +103,11 @@ class Host:
         self.on_observe: Callable[[str, Observe], None] = lambda domain, effect: None
         self.on_live: Callable[[str, LogEntry], None] = lambda group, entry: None
         self.on_interrupted: Callable[[str], None] = lambda group: None
+        #: Told of every entry of a log here, as it is added, and of logs that begin anew.
+        self.on_delivered: Callable[[str, Deliver], None] | None = None
+        self.on_reset: Callable[[str, str], None] = lambda domain, group: None
+        #: By the kind of a peer's message: takes those that are no machine's.
+        self.on_message: dict[type, Callable[[str, Any], None]] = {}
         #: Mends a damaged log entry, or says that it cannot.
         self.mend: Callable[[CorruptRecord], asyncio.Future[None]] | None = None
         #: What peers sent that they must not send, by reason.
@@ -127,6 +132,11 @@ class Host:
         self._has_written = self._has_barrier = False
         self._commit_soon: asyncio.TimerHandle | None = None
         self._is_broken = False
+
+    @property
+    def waiting(self) -> int:
+        """Events that are not stepped, and effects behind barriers."""
+        return len(self._events) + self._held
 
     # ----------------------------------------------------------------------------------------- machines
 
@@ -184,7 +194,11 @@ class Host:
                 continue
             slot = self._routes.get((domain, type(message)))
             if slot is None:
-                self._refused(source, f"nobody here handles {type(message).__name__}")
+                take = self.on_message.get(type(message))
+                if take is not None:
+                    take(domain, message)
+                else:
+                    self._refused(source, f"nobody here handles {type(message).__name__}")
                 continue
             self._events.append((slot, Receive(now, wall, source, incarnation, message)))
         self._schedule()
@@ -199,7 +213,7 @@ class Host:
         self._schedule()
 
     def _schedule(self) -> None:
-        if len(self._events) + self._held > WAITING_MAX:
+        if self.waiting > WAITING_MAX:
             self.room.clear()
         if not self._scheduled:
             self._scheduled = True
@@ -243,7 +257,7 @@ class Host:
     def _has_moved(self) -> None:
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
-        if len(self._events) + self._held <= WAITING_MAX // 2:
+        if self.waiting <= WAITING_MAX // 2:
             self.room.set()
 
     async def caught_up(self) -> None:
@@ -300,8 +314,11 @@ class Host:
                 continue
             if kind is Deliver and effect.final:  # type: ignore[attr-defined]
                 slot.log.append((effect.group, effect.position, effect.entry))  # type: ignore[attr-defined]
+                if self.on_delivered is not None:
+                    self.on_delivered(slot.domain, effect)  # type: ignore[arg-type]
             elif kind is ResetLog:
                 slot.log.append((effect.group, effect.position, None))  # type: ignore[attr-defined]
+                self.on_reset(slot.domain, effect.group)  # type: ignore[attr-defined]
             if slot.barrier > durable:
                 self._hold(slot, slot.backlog, slot.barrier, effect)
             elif kind is Send:

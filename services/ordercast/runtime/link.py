@@ -1,6 +1,7 @@
 """One open connection to one peer: whatever queued up since the last frame is the next frame."""
 
 import asyncio
+from collections.abc import Callable
 
 import structlog
 
@@ -23,14 +24,18 @@ SILENT_PINGS_MAX = 4
 
 
 class Link:
-    def __init__(self, peer: str, incarnation: int, queue_bytes_max: int, wire: Wire) -> None:
+    def __init__(
+        self, peer: str, incarnation: int, queue_bytes_max: int, wire: Wire, on_frame: Callable[[int], None]
+    ) -> None:
+        """`on_frame` is told how long each frame was that was written."""
         self.peer = peer
         self.incarnation = incarnation
         self.queue_bytes_max = queue_bytes_max
         self.wire = wire
+        self._on_frame = on_frame
         #: (domain, packet)
         self._queue: list[tuple[str, bytes]] = []
-        self._queued_bytes = 0
+        self.queued_bytes = 0
         self._loop = asyncio.get_running_loop()
         #: The frame that is about to be written: at the end of this turn of the loop, or when patience ends.
         self._flushing: asyncio.Handle | None = None
@@ -59,8 +64,8 @@ class Link:
             self.close()
             return
         self._queue.append((domain, packet))
-        self._queued_bytes += len(packet)
-        if self._queued_bytes > self.queue_bytes_max and len(self._queue) > 1:
+        self.queued_bytes += len(packet)
+        if self.queued_bytes > self.queue_bytes_max and len(self._queue) > 1:
             self.close()
         elif self._flushing is not None:
             return
@@ -74,14 +79,16 @@ class Link:
         self._ping.cancel()
         self._forget_flush()
         self._queue.clear()
-        self._queued_bytes = 0
+        self.queued_bytes = 0
         self.wire.abort()
 
     def _flush(self) -> None:
         self._forget_flush()
         while self._queue and self.wire.is_writable and not self.is_closed:
             self._has_written = True
-            self.wire.write(self._next_frame())
+            frame = self._next_frame()
+            self._on_frame(len(frame))
+            self.wire.write(frame)
 
     def _forget_flush(self) -> None:
         for handle in (self._flushing, self._soon):
@@ -114,6 +121,6 @@ class Link:
             size += len(packet)
             taken += 1
         del self._queue[:taken]
-        self._queued_bytes -= size
+        self.queued_bytes -= size
         data: bytes = frame.SerializeToString()
         return data

@@ -24,6 +24,8 @@ from ordercast.v1.frame_pb2_grpc import PeerServiceStub
 log = structlog.get_logger("mesh")
 
 WIRE_VERSION = 2
+#: Which way a frame went.
+SENT, RECEIVED = "sent", "received"
 REDIAL_S = 0.1
 REDIAL_S_MAX = 1.0
 HELLO_S_MAX = 5.0
@@ -74,6 +76,11 @@ class Mesh:
         #: Injected faults: nothing is taken from these, and nothing leaves for those.
         self.deaf_to: frozenset[str] = frozenset()
         self.mute_to: frozenset[str] = frozenset()
+        #: Told which way each frame went, and how long it was.
+        self.on_frame: Callable[[str, int], None] = lambda direction, size: None
+        #: How often a connection to somebody was not the first one.
+        self.resets = 0
+        self._known: dict[str, None] = {}
         self._hello = hello
         self._credentials = credentials
         self._queue_bytes_max = queue_bytes_max
@@ -89,6 +96,10 @@ class Mesh:
     def connected(self) -> list[tuple[str, int]]:
         """Peers with an open connection, and their incarnations."""
         return [(link.peer, link.incarnation) for link in self._links.values()]
+
+    def queued(self) -> dict[str, int]:
+        """Bytes that wait to be written, by peer."""
+        return {link.peer: link.queued_bytes for link in self._links.values()}
 
     def send(self, peer: str, domain: str, packet: bytes, urgent: bool = True) -> None:
         """To a peer that is not connected, nothing is sent: the reset that comes with the connection says so."""
@@ -235,7 +246,11 @@ class Mesh:
         earlier = self._links.get(peer)
         if earlier is not None:
             earlier.close()
-        link = self._links[peer] = Link(peer, hello.incarnation, self._queue_bytes_max, wire)
+        self.resets += peer in self._known
+        self._known[peer] = None
+        link = self._links[peer] = Link(
+            peer, hello.incarnation, self._queue_bytes_max, wire, partial(self._frame, SENT)
+        )
         log.info("connection to peer open", peer=peer, incarnation=hello.incarnation)
         try:
             self.events.opened(peer, hello.incarnation)
@@ -247,9 +262,13 @@ class Mesh:
                 del self._links[peer]
             log.info("connection to peer closed", peer=peer)
 
+    def _frame(self, direction: str, size: int) -> None:
+        self.on_frame(direction, size)
+
     def _received(self, link: Link, data: bytes) -> None:
         if link.is_closed or not data or link.peer in self.deaf_to:
             return
+        self._frame(RECEIVED, len(data))
         try:
             self.events.received(link.peer, link.incarnation, Frame.FromString(data))
         except Exception as error:  # Usually it is no frame. Whatever it is, the rest may not follow without this.

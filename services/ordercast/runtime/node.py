@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ClassVar, Protocol
 
 import grpc
@@ -47,8 +47,11 @@ from ordercast.runtime.settings import ProcessSettings, split_address
 from ordercast.runtime.stages import Stages
 from ordercast.runtime.status import Refused
 from ordercast.runtime.storage import Storage
+from ordercast.runtime.telemetry.hub import Telemetry
+from ordercast.runtime.telemetry.meters import Meters
 from ordercast.runtime.tls import Credentials
 from ordercast.runtime.writer import Writer
+from ordercast.telemetry.schema import names
 from ordercast.v1.frame_pb2 import CHANNEL_DOMAINS, Frame, Hello
 from ordercast.v1.membership_pb2 import (
     GROUP_STATE_DELETING,
@@ -112,6 +115,10 @@ class Service(Protocol):
 
     async def stop(self) -> None: ...
 
+    def measure(self, meters: Meters) -> None:
+        """Once a second, if somebody looks on: what nobody says when it changes."""
+        ...
+
 
 class Node:
     def __init__(self, settings: ProcessSettings) -> None:
@@ -130,9 +137,6 @@ class Node:
             on_broken=self.broken,
             profile=self.profile,
         )
-        self.stages = Stages(self.clock.now) if settings.stages else None
-        if self.stages is not None:
-            self.host.on_observe = self.stages.observe
         self.writer = self.host.writer = Writer(
             self.storage,
             loop,
@@ -157,15 +161,20 @@ class Node:
             self.credentials,
             settings.peer_queue_bytes_max,
         )
+        self.services: list[Service] = []
+        self.incarnation = 0
+        self.is_read_only = False
+        self.meters = Meters()
+        self.telemetry = Telemetry(self) if settings.telemetry.is_on else None
+        self.stages = Stages(self.clock.now) if settings.stages else None
+        if self.stages is not None:
+            self.host.on_observe = both(self.host.on_observe, self.stages.observe)
         #: Membership's own streams, where this process is a membership node.
         self.system_mesh: Mesh | None = None
         self.peer_server = GrpcServer()
         self.frames = FrameListener(self.credentials)
         self.client_server = GrpcServer(connections_max=settings.limits.connections_max)
-        self.services: list[Service] = []
-        self.incarnation = 0
         self.key = b""
-        self.is_read_only = False
         self._leaving = False
         self._views: dict[str, DomainView] = {}
         self._ended: dict[str, int] = {}
@@ -176,6 +185,11 @@ class Node:
         self._changed = asyncio.Event()
         self._stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[Any]] = []
+
+    @property
+    def observe(self) -> bool:
+        """Whether somebody wants to know of the stages of envelopes."""
+        return self.telemetry is not None or self.stages is not None
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -199,6 +213,8 @@ class Node:
     async def start(self, services: Sequence[type]) -> None:
         settings = self.settings
         self.services = [service(self) for service in services]
+        if self.telemetry is not None:
+            await self.telemetry.start()
         serve_peers(self)
         if settings.fault_injection:
             serve_faults(self)
@@ -218,12 +234,16 @@ class Node:
             log.info("serving clients", port=port)
         for server in (self.peer_server, self.client_server):
             await server.set_serving(True)
+        if self.telemetry is not None:
+            self.telemetry.ready()
         log.info("ready", incarnation=self.incarnation, cluster=self.directory.cluster_id.hex())
 
     async def stop(self) -> None:
         """Drain, then leave."""
         log.info("stopping")
         self._leaving = True
+        if self.telemetry is not None:
+            self.telemetry.event(names.EVENT_STOPPING, {})
         for server in (self.peer_server, self.client_server):
             await server.set_serving(False)
         try:
@@ -240,6 +260,8 @@ class Node:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for service in self.services:
             await service.stop()
+        if self.telemetry is not None:
+            await self.telemetry.stop()
         await self.client_server.stop(1.0)
         await self.mesh.stop()
         if self.system_mesh is not None:
@@ -533,6 +555,14 @@ class Node:
             log.error("the disk is full: nothing new is taken until there is room")
         else:
             log.info("there is room on the disk again")
+
+
+def both(one: Callable[..., None], other: Callable[..., None]) -> Callable[..., None]:
+    def tell(*arguments: Any) -> None:
+        one(*arguments)
+        other(*arguments)
+
+    return tell
 
 
 def _steps(progress: list[GroupProgress]) -> list[tuple[str, int, bool, bool]]:

@@ -84,6 +84,17 @@ def _member(text: str) -> str:
     return text
 
 
+def _domain_share(text: str) -> str:
+    domain, equals, share = text.partition("=")
+    try:
+        is_share = 0 <= float(share) <= 1
+    except ValueError:
+        is_share = False
+    if not domain or not equals or not is_share:
+        raise ValueError(f"{text!r} is not domain=share, with a share from 0 to 1")
+    return text
+
+
 def _separated(value: object) -> object:
     """Flags and variables give a list as one text, or as a list of such texts."""
     if isinstance(value, str):
@@ -104,6 +115,8 @@ Member = Annotated[str, AfterValidator(_member)]
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=1 << 20)]
 Bytes = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+DomainShare = Annotated[str, AfterValidator(_domain_share)]
 
 
 # --- Sections
@@ -188,6 +201,37 @@ class LogSettings(Section):
     format: Literal["json", "console"] = Field(
         default="json", description="a JSON object in each line, or text for people"
     )
+
+
+class TelemetrySettings(Section):
+    """Without an endpoint and without metrics_listen, nothing is measured."""
+
+    endpoint: Address | None = Field(
+        default=None, description="host:port of an OTLP receiver: the telemetry service, or a collector"
+    )
+    service_name: str = Field(
+        default="telemetry", pattern=NAME_PATTERN, description="with TLS: the name in its certificate"
+    )
+    metrics_listen: Address | None = Field(default=None, description="host:port of /metrics, for Prometheus")
+    sampling: Share = Field(default=0.01, description="the share of envelopes whose traces are kept")
+    sampling_by_domain: Annotated[tuple[DomainShare, ...], NoDecode, BeforeValidator(_separated)] = Field(
+        default=(), description="where it is another one: domain=share,..."
+    )
+    metrics_s: Seconds = Field(default=5.0, description="how often metrics leave for the endpoint, in seconds")
+    queue_records_max: Count = Field(
+        default=50_000, description="records that may wait for the endpoint, of each kind; beyond, dropped"
+    )
+
+    @property
+    def is_on(self) -> bool:
+        return self.endpoint is not None or self.metrics_listen is not None
+
+    def share_of(self, domain: str) -> float:
+        """Of its envelopes, that are kept. Where nothing is sent, nothing is kept."""
+        if self.endpoint is None:
+            return 0.0
+        shares = dict(text.split("=") for text in self.sampling_by_domain)
+        return float(shares.get(domain, self.sampling))
 
 
 class TlsSettings(Section):
@@ -289,6 +333,9 @@ class Settable(BaseSettings):
         default=64 << 20, le=1 << 34, description="what may wait for one peer; beyond, the connection starts anew"
     )
     log: LogSettings = Field(default=LogSettings(), description="logs, to stderr")
+    telemetry: TelemetrySettings = Field(
+        default=TelemetrySettings(), description="metrics, traces and deliveries, for whoever looks on"
+    )
     tls: TlsSettings = Field(
         default=TlsSettings(), description="PEM files, read again when they change; none: no encryption"
     )

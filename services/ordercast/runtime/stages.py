@@ -8,11 +8,9 @@ from collections.abc import Callable
 import structlog
 
 from ordercast.core.machine import Observe
+from ordercast.runtime.telemetry.ring import ENVELOPES_MAX, Ring, Way
 
 log = structlog.get_logger("stages")
-
-#: Of how many envelopes; older ones are forgotten.
-ENVELOPES_MAX = 4096
 
 #: The event of the lines that are logged, one for each envelope.
 EVENT = "stages of an envelope"
@@ -24,22 +22,20 @@ Marks = dict[str, tuple[float, float]]
 class Stages:
     def __init__(self, now: Callable[[], float], envelopes_max: int = ENVELOPES_MAX) -> None:
         self._now = now
-        self._envelopes_max = envelopes_max
-        #: By domain and id, for gateways number the envelopes of each domain apart. The oldest first.
-        self.marks: dict[tuple[str, bytes], Marks] = {}
+        self.ring = Ring(envelopes_max)
 
     def observe(self, domain: str, effect: Observe) -> None:
-        """The first time counts: what is said again was known before."""
-        now = self._now()
-        marks = self.marks.setdefault((domain, effect.id), {})
-        stage = effect.stage
-        if stage == "delivered":
-            stage += " " + effect.detail.rpartition(" ")[0]
-        marks.setdefault(stage, (now if effect.since is None else effect.since, now))
-        if len(self.marks) > self._envelopes_max:
-            del self.marks[next(iter(self.marks))]
+        self.ring.note(domain, effect, self._now())
 
     def log_all(self) -> None:
         """A line for each: a longer one would be cut."""
-        for (domain, id_), marks in self.marks.items():
-            log.info(EVENT, domain=domain, envelope=id_.hex(), marks=marks)
+        for (domain, id_), way in self.ring.ways.items():
+            log.info(EVENT, domain=domain, envelope=id_.hex(), marks=marks_of(way))
+
+
+def marks_of(way: Way) -> Marks:
+    found: Marks = {}
+    for mark in way.marks:
+        name = f"{mark.stage} {mark.group}" if mark.stage == "delivered" else mark.stage
+        found.setdefault(name, (mark.at if mark.since is None else mark.since, mark.at))
+    return found

@@ -85,6 +85,8 @@ class Writer:
             raise StorageError(f"a reserve of {reserve_bytes} bytes in a map of {storage.map_bytes}")
         self.storage = storage
         self.faults = DiskFaults()
+        #: Told how long each commit took, in the writer's thread.
+        self.on_committed: Callable[[float], None] = lambda seconds: None
         #: This ticket and all before it were reported.
         self.durable = 0
         self._loop = loop
@@ -297,6 +299,7 @@ class Writer:
     def _attempt(self, batch: Batch | None) -> bool:
         """One transaction; false if there was no room for it."""
         faults = self.faults
+        begun = time.monotonic()
         if faults.delay_s:
             self._stopping.wait(faults.delay_s)
         txn = self.storage.env.begin(write=True, buffers=True)
@@ -316,6 +319,7 @@ class Writer:
             if self._is_for_want_of_room(error):
                 return False
             raise
+        self.on_committed(time.monotonic() - begun)
         self.storage.mark_commit()
         self.storage.damages.saved = damage
         self._to_trim = left

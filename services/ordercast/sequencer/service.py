@@ -5,14 +5,16 @@ from typing import ClassVar
 
 import structlog
 
-from ordercast.core.machine import Machine
+from ordercast.core.machine import HoldsUp, Machine
 from ordercast.core.members import holders_of
 from ordercast.protocols.isis.machine import Isis
 from ordercast.runtime.node import Node
+from ordercast.runtime.telemetry.meters import Labels, Meters
 from ordercast.sequencer.protocols import ordering_machines
 from ordercast.sequencer.repair import LogRepair
 from ordercast.sequencer.retention import Retention
 from ordercast.sequencer.server import SequencerServer
+from ordercast.telemetry.schema import names
 from ordercast.v1.membership_pb2 import Domain
 from ordercast.v1.sequencer_pb2 import DESCRIPTOR, DescribeReplicaResponse
 from ordercast.v1.sequencer_pb2_grpc import add_SequencerServiceServicer_to_server
@@ -57,7 +59,7 @@ class Sequencer:
             found.counts.extend(era.counts_below(found.position))
 
     def machines(self, domain: Domain) -> dict[str, Machine]:
-        observe = self.node.settings.stages
+        observe = self.node.observe
         return ordering_machines(domain.protocol, self.node.name, domain.settings, observe=observe)
 
     def changed(self) -> None:
@@ -89,3 +91,21 @@ class Sequencer:
 
     async def stop(self) -> None:
         pass
+
+    def measure(self, meters: Meters) -> None:
+        waiting: dict[Labels, float] = {}
+        ages: dict[Labels, float] = {}
+        for domain in self.node.directory.domains.values():
+            slot = self.node.host.slots.get((domain.name, domain.protocol))
+            if slot is not None and isinstance(slot.machine, HoldsUp):
+                count, since = slot.machine.undelivered()
+                waiting[(domain.name,)] = count
+                ages[(domain.name,)] = self.node.clock.now() - since if count else 0.0
+        meters.gauge(names.METRIC_ORDER_WAITING).replace(waiting)
+        meters.gauge(names.METRIC_ORDER_WAITING_AGE).replace(ages)
+        positions: dict[Labels, float] = {}
+        for id_ in self.node.storage.groups():
+            group = self.node.directory.groups.get(id_)
+            if group is not None and self._serves(id_):
+                positions[(group.domain, group.name)] = self.node.writer.own_bounds(id_).ends
+        meters.gauge(names.METRIC_DELIVERY_POSITION).replace(positions)

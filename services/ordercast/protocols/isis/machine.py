@@ -217,6 +217,11 @@ class Isis:
             "times": len(self.known.times),
         }
 
+    def undelivered(self) -> tuple[int, float]:
+        """See core.machine.HoldsUp: casts that are not visible, and what waits to be cast."""
+        under_way = self.watching.look()
+        return len(under_way) + len(self.speaking), min(under_way.values(), default=self.now)
+
     # ---------------------------------------------------------------------------------- from the driver
 
     def _on_start(self, event: Start) -> None:

@@ -22,6 +22,20 @@ class Watching:
         #: Of the current step.
         self.cause: Event | None = None
         self._came: dict[tuple[str, bytes], None] = {}
+        #: Casts that are here and not visible, as far as somebody has looked: since when.
+        self._under_way: dict[tuple[str, int, Key], float] = {}
+
+    def look(self) -> dict[tuple[str, int, Key], float]:
+        """Casts that are here and not visible, and since when they have been seen here."""
+        now, before = self.machine.now, self._under_way
+        self._under_way = {
+            (name, era.view, key): before.get((name, era.view, key), now)
+            for name, replica in self.machine.replicas.items()
+            for era in replica.eras
+            for key in era.casts
+            if era.place_of.get(key, replica.position) >= replica.position
+        }
+        return self._under_way
 
     def begin(self, event: Event) -> None:
         self.cause = event

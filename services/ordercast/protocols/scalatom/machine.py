@@ -203,6 +203,11 @@ class Scalatom:
             "buried": sum(1 for r in replicas for d in r.delivered.values() if d.buried),
         }
 
+    def undelivered(self) -> tuple[int, float]:
+        """See core.machine.HoldsUp."""
+        waiting = [held.since for held in self.held.values() if held.undelivered]
+        return len(waiting), min(waiting, default=0.0)
+
     # ---------------------------------------------------------------------------------- from the driver
 
     def _on_receive(self, event: Receive) -> None:
@@ -502,9 +507,10 @@ class Scalatom:
             raise InvariantBroken(
                 f"in the log at {sn_of(key)}, decided at {held.sn}: the number of {short(held.id)}"
             )
-        self.waits.delivers(replica, key, position)
+        blocked_on = self.waits.released(replica, key)
         entry, changes = replica.apply(key, envelope, held.own.get(replica.name) if held is not None else None)
         self.out.append(Deliver(replica.name, position, entry))
+        self.waits.delivered(replica, header.id, position, blocked_on)
         self.changes += changes
         if replica.is_active:
             # Who has not started does not count: in the end it may never have been there.

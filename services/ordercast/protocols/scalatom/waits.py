@@ -77,24 +77,25 @@ class Waits:
                 self._known(replica, key, self._source())
         self.heads[replica.name] = (key, reason)
 
-    def delivers(self, replica: Replica, key: bytes, position: int) -> None:
-        """It is the next one of its group."""
+    def released(self, replica: Replica, key: bytes) -> str:
+        """It is the next one of its group: what it waited for, if it did."""
         if not self.machine.observe:
-            return
+            return ""
         head = self.heads.pop(replica.name, None)
-        id_ = key[8:]
-        blocked_on = ""
         if head is not None and head[0] == key:
-            if head[1] == HISTORIES:
-                self._known(replica, key, self._source())
-            else:
-                blocked_on = head[1]
-        elif id_ not in self._decided and replica.position:
+            if head[1] != HISTORIES:
+                return head[1]
+            self._known(replica, key, self._source())
+        elif key[8:] not in self._decided and replica.position:
             # It was behind another one, which was delivered just now.
-            blocked_on = f"message:{replica.last_key[8:].hex()}"
-        observed = Observe("delivered", id_, f"{replica.name} {position}", group=replica.name)
-        observed.blocked_on = blocked_on
-        self.machine.out.append(observed)
+            return f"message:{replica.last_key[8:].hex()}"
+        return ""
+
+    def delivered(self, replica: Replica, id_: bytes, position: int, blocked_on: str) -> None:
+        if self.machine.observe:
+            where = f"{replica.name} {position}"
+            observed = Observe("delivered", id_, where, group=replica.name, blocked_on=blocked_on)
+            self.machine.out.append(observed)
 
     def _known(self, replica: Replica, key: bytes, blocked_on: str) -> None:
         self.machine.out.append(Observe("predecessors", key[8:], group=replica.name, blocked_on=blocked_on))

@@ -1,0 +1,35 @@
+"""What no gateway takes, whatever its domain's protocol."""
+
+from ordercast.core.tracing import CONTEXT_BYTES
+from ordercast.gateway.producer import Groups
+from ordercast.gateway.settings import GatewaySettings
+from ordercast.v1.gateway_pb2 import PublishRequest
+
+
+def what_is_wrong(request: PublishRequest, groups: Groups, size: int, settings: GatewaySettings) -> str:
+    """A clear error for every bad input, before anything is stored."""
+    if not groups:
+        return "a message needs at least one destination group"
+    if len(groups) > settings.groups_max:
+        return f"{len(groups)} destination groups; at most {settings.groups_max}"
+    if "" in groups:
+        return "a destination group has no name"
+    if len(dict.fromkeys(groups)) < len(groups):
+        return "a destination group is named twice"
+    if not request.producer:
+        return "a producer needs an id"
+    if bool(request.messages) == bool(request.open_token):
+        return "a request has messages, or opens the producer"
+    if request.messages and request.first_sequence == 0:
+        return "sequences start at 1"
+    if request.trace and len(request.trace) != CONTEXT_BYTES:
+        return f"a trace context has {CONTEXT_BYTES} bytes"
+    if len(request.messages) > settings.envelope_messages_max:
+        return f"{len(request.messages)} messages in one request; at most {settings.envelope_messages_max}"
+    # In most requests all payloads together are not too long, so there is no need to look at each.
+    bytes_max = settings.payload_bytes_max
+    if size > bytes_max and any(len(message.payload) > bytes_max for message in request.messages):
+        return f"a payload has more than {bytes_max} bytes"
+    if size > settings.envelope_bytes_max + 1024:
+        return f"a request has more than {settings.envelope_bytes_max} bytes"
+    return ""
