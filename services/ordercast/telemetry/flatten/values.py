@@ -1,0 +1,97 @@
+"""Attribute values of OTLP: as what a column holds, and as text for all that has no column."""
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+
+from ordercast.telemetry.schema.model import load
+
+#: Which field of a value holds what the schema calls a type.
+FIELD_OF_TYPE = {"string": "string_value", "int": "int_value", "bytes": "bytes_value"}
+
+
+class Target(NamedTuple):
+    column: str
+    #: The field that a value for this column has to be in.
+    field: str
+
+
+#: Where attributes go, by name; others have no column.
+TARGETS = {
+    attribute.name: Target(attribute.column, FIELD_OF_TYPE[attribute.type])
+    for attribute in load().attributes.values()
+    if attribute.column
+}
+
+
+class Sorted(NamedTuple):
+    """Attributes that many rows share."""
+
+    columns: dict[str, Any]
+    #: Those without a column, as text.
+    others: dict[str, str]
+    #: What is wrong with them, if something is.
+    wrong: str
+
+
+def sort(attributes: Iterable[KeyValue]) -> Sorted:
+    columns: dict[str, Any] = {}
+    others: dict[str, str] = {}
+    wrong = ""
+    for attribute in attributes:
+        value = attribute.value
+        field = value.WhichOneof("value")
+        if field is None:
+            continue
+        target = TARGETS.get(attribute.key)
+        if target is None:
+            others[attribute.key] = text(value)
+        elif field == target.field:
+            columns[target.column] = getattr(value, field)
+        else:
+            others[attribute.key] = text(value)
+            wrong = wrong_type(attribute.key, field, target)
+    return Sorted(columns, others, wrong)
+
+
+def wrong_type(key: str, field: str, target: Target) -> str:
+    return f"{key} is a {field.removesuffix('_value')}, not a {target.field.removesuffix('_value')}"
+
+
+def text(value: AnyValue) -> str:
+    """Numbers and booleans as text, bytes in hexadecimal digits, and what is nested as JSON."""
+    match value.WhichOneof("value"):
+        case "string_value":
+            return value.string_value
+        case "bool_value":
+            return "true" if value.bool_value else "false"
+        case "bytes_value":
+            return value.bytes_value.hex()
+        case "int_value":
+            return str(value.int_value)
+        case "double_value":
+            return repr(value.double_value)
+        case None:
+            return ""
+        case _:
+            return json.dumps(plain(value), ensure_ascii=False)
+
+
+def plain(value: AnyValue) -> Any:
+    """For JSON."""
+    match value.WhichOneof("value"):
+        case "array_value":
+            return [plain(item) for item in value.array_value.values]
+        case "kvlist_value":
+            return {item.key: plain(item.value) for item in value.kvlist_value.values}
+        case "bool_value":
+            return value.bool_value
+        case "int_value":
+            return value.int_value
+        case None:
+            return None
+        case _:
+            # JSON has no word for bytes, nor for the numbers that are none.
+            return text(value)
