@@ -149,12 +149,21 @@ def _explained(error: dict[str, Any]) -> str:
 
 def to_toml(heading: str, values: Mapping[str, Any]) -> str:
     """A file that gives the same settings. What is not set is left out: TOML has no word for it."""
-    lines = [f"# {heading}"]
-    lines += [f"{key} = {_toml_value(value)}" for key, value in values.items() if not isinstance(value, dict)]
-    for section, content in values.items():
-        if isinstance(content, dict) and content:
-            lines += ["", f"[{section}]", *(f"{key} = {_toml_value(value)}" for key, value in content.items())]
-    return "\n".join(lines) + "\n"
+    return "\n".join((f"# {heading}", *_toml_lines(values, ()))) + "\n"
+
+
+def _toml_lines(values: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[str]:
+    for key, value in values.items():
+        if not isinstance(value, dict):
+            yield f"{_toml_key(key)} = {_toml_value(value)}"
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            path = (*above, _toml_key(key))
+            yield from ("", f"[{'.'.join(path)}]", *_toml_lines(value, path))
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml_value(key)
 
 
 def _toml_value(value: object) -> str:

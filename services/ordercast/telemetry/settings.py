@@ -62,9 +62,15 @@ class KafkaSettings(Section):
         default=10.0, description="how long Kafka may take; beyond, the sender is told to come back"
     )
     options: dict[str, str] = Field(
-        default={},
-        description="passed on to librdkafka, such as security.protocol; in flags and variables as JSON",
+        default={}, description="name=value, passed on to librdkafka, such as security.protocol=SSL"
     )
+
+    @validates_model(mode="after")
+    def _promises_stay(self) -> "KafkaSettings":
+        fixed = [name for name in ("acks", "enable.idempotence", "request.required.acks") if name in self.options]
+        if fixed:
+            raise ValueError(f"options: {fixed[0]} cannot be set: what is acknowledged has to be safe")
+        return self
 
 
 class Settable(BaseSettings):

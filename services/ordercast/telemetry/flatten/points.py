@@ -37,7 +37,7 @@ def add_points(rows: Rows, metric: Metric, points: Sequence[Any]) -> None:
             rows.note(row, "unit", metric.unit)
         if kind in ("gauge", "sum"):
             field = point.WhichOneof("value")
-            value = getattr(point, field) if field and not _is_missing(point) else None
+            value = float(getattr(point, field)) if field and not _is_missing(point) else None
             rows.put(names.COLUMN_VALUE, row, value)
         elif not _is_missing(point):
             _add_distribution(rows, row, kind, point)

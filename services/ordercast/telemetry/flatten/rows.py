@@ -110,6 +110,7 @@ class Rows:
 
     def attributes(self, row: int, attributes: Iterable[KeyValue]) -> None:
         lists = self.lists
+        wrong = ""
         for attribute in attributes:
             key = attribute.key
             value = attribute.value
@@ -123,7 +124,10 @@ class Rows:
             elif field is not None:
                 self.note(row, key, text(value))
                 if target is not None:
-                    self.poison(row, REASON_ATTRIBUTE, wrong_type(key, field, target))
+                    wrong = wrong_type(key, field, target)
+        # At the end: another attribute might yet set the column of the reason.
+        if wrong:
+            self.poison(row, REASON_ATTRIBUTE, wrong)
 
     def poison(self, row: int, reason: str, detail: str) -> None:
         """The first reason stays."""
