@@ -202,7 +202,7 @@ def test_a_request_that_is_too_large_is_refused_for_good(tmp_path: Path):
         async with served(tmp_path / "s", request_bytes_max=10_000, request_records_max=20) as one:
             large = traffic.traces(range(100))
             assert 10_000 < len(large) < 40_000
-            assert await refused(one.export(TRACES, large)) == (grpc.StatusCode.RESOURCE_EXHAUSTED, None)
+            assert await refused(one.export(TRACES, large)) == (grpc.StatusCode.INVALID_ARGUMENT, None)
             # gRPC itself does not read what is far too large.
             huge = traffic.traces(range(500))
             assert await refused(one.export(TRACES, huge)) == (grpc.StatusCode.RESOURCE_EXHAUSTED, None)

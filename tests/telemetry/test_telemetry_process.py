@@ -1,6 +1,5 @@
 """The telemetry service as a process: what it took survives whatever happens to it, and it says what is wrong."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -12,7 +11,10 @@ import pytest
 
 from ordercast.analytics.spool_client import Certificates, SpoolClient
 from ordercast.local.cluster import free_ports
+from ordercast.runtime.setting_sources import SettingsError
+from ordercast.runtime.settings import parse as parse_node
 from ordercast.telemetry.flatten.requests import LOGS, TRACES
+from ordercast.telemetry.settings import parse
 from tests.telemetry import traffic
 from tests.telemetry.process import WAIT_S_MAX, TelemetryProcess, export, running, wait_for
 from tests.unit.certificates import Authority
@@ -203,52 +205,44 @@ def test_tls_is_demanded_of_both_sides_where_it_is_set(tmp_path: Path):
     ],
 )
 def test_settings_that_are_no_good_are_named(arguments: list[str], words: str):
-    ended = subprocess.run(
-        [sys.executable, "-m", "ordercast.telemetry", *arguments], capture_output=True, text=True, timeout=60
-    )
-    assert ended.returncode == 2
-    assert words in ended.stderr
+    with pytest.raises(SettingsError, match=words):
+        parse(arguments)
 
 
-def test_it_runs_alone_and_variables_of_nodes_are_not_its_own(tmp_path: Path):
-    serve = [sys.executable, "-m", "ordercast.cli.services"]
-    ended = subprocess.run([*serve, "telemetry", "gateway"], capture_output=True, text=True, timeout=60)
+def test_it_runs_alone():
+    command = [sys.executable, "-m", "ordercast.cli.services", "telemetry", "gateway"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S_MAX)
     assert ended.returncode == 2
     assert "a process of its own" in ended.stderr
-    environment = {
-        **os.environ,
-        "ORDERCAST_NAME": "n1",
-        "ORDERCAST_TELEMETRY__ENDPOINT": "x:1",
-        "ORDERCAST_TELEMETRY_SEAL_S": "7",
-    }
-    told = subprocess.run(
-        [*serve, "telemetry", "--data", str(tmp_path), "--print-config"],
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=60,
-        check=True,
-    ).stdout
-    assert "seal_s = 7.0" in told
+
+
+def printed(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as ended:
+        parse([*arguments, "--print-config"])
+    assert ended.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_what_is_printed_as_a_file_gives_the_same_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     options = ["--kafka.options", "security.protocol=SSL", "--kafka.options", "client.rack=r1"]
-    command = [*serve, "telemetry", "--sink", "kafka", "--kafka.bootstrap", "k:1", "--kafka.topic", "t", *options]
-    first = subprocess.run([*command, "--print-config"], capture_output=True, text=True, timeout=60).stdout
+    first = printed(["--sink", "kafka", "--kafka.bootstrap", "k:1", *options], capsys)
     (tmp_path / "t.toml").write_text(first)
-    command = [*serve, "telemetry", "--config", str(tmp_path / "t.toml"), "--print-config"]
-    assert subprocess.run(command, capture_output=True, text=True, timeout=60).stdout == first
+    assert printed(["--config", str(tmp_path / "t.toml")], capsys) == first
     assert '"security.protocol" = "SSL"' in first
-    wrong = {**os.environ, "ORDERCAST_TELEMETRY_COLOUR": "red"}
-    ended = subprocess.run(
-        [*serve, "telemetry", "--data", str(tmp_path)], capture_output=True, text=True, env=wrong, timeout=60
-    )
-    assert "ORDERCAST_TELEMETRY_COLOUR: there is no such setting" in ended.stderr
 
 
-def test_a_node_is_not_confused_by_variables_of_the_telemetry_service(tmp_path: Path):
-    command = [sys.executable, "-m", "ordercast.gateway", "--name", "n1", "--data", str(tmp_path)]
-    command += ["--membership", "m1=127.0.0.1:1", "--print-config"]
-    environment = {**os.environ, "ORDERCAST_TELEMETRY_SEAL_S": "7"}
-    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=60)
+def test_variables_of_nodes_are_not_its_own_nor_its_own_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("ORDERCAST_NAME", "n1")
+    monkeypatch.setenv("ORDERCAST_TELEMETRY__ENDPOINT", "x:1")
+    monkeypatch.setenv("ORDERCAST_TELEMETRY_SEAL_S", "7")
+    assert "seal_s = 7.0" in printed(["--data", str(tmp_path)], capsys)
+    monkeypatch.delenv("ORDERCAST_TELEMETRY__ENDPOINT")
+    parse_node(["--data", str(tmp_path)], ("membership",))
+    monkeypatch.setenv("ORDERCAST_TELEMETRY_COLOUR", "red")
+    with pytest.raises(SettingsError, match="ORDERCAST_TELEMETRY_COLOUR: there is no such setting"):
+        parse(["--data", str(tmp_path)])
 
 
 def test_a_port_that_is_taken_and_a_directory_that_cannot_be_used_end_it_with_78(tmp_path: Path):

@@ -98,7 +98,8 @@ class Receiver:
         if len(payload) > self._bytes_max:
             self._meters.refused(reasons.OVERSIZE)
             text = f"a request of {len(payload)} bytes; at most {self._bytes_max} are taken"
-            raise Refused(grpc.StatusCode.RESOURCE_EXHAUSTED, text, reasons.OVERSIZE.upper())
+            # gRPC's own answer to what is far too large is RESOURCE_EXHAUSTED, which some senders repeat in vain.
+            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, text, reasons.OVERSIZE.upper())
         try:
             records = count(signal, parse(signal, payload))
         except DecodeError as error:
