@@ -4,9 +4,11 @@ other."""
 from typing import Any
 
 import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 from opentelemetry.proto.metrics.v1.metrics_pb2 import (
     AGGREGATION_TEMPORALITY_CUMULATIVE,
     ExponentialHistogram,
@@ -102,6 +104,46 @@ def test_what_has_no_column_is_kept_as_text():
         "otel.scope.name": "library",
         "span.kind": "client",
     }
+
+
+def test_attributes_of_spans_mean_the_same_as_those_of_others():
+    """They are read in another way, because they are so many."""
+    long = "n" * 200
+    attributes = [
+        *(
+            traffic.attribute(name, b"x" * size)
+            for size in (0, 1, 16, 123, 124, 125, 126, 200)
+            for name in BYTES_NAMES
+        ),
+        *(traffic.attribute(name, value) for value in ("text", 7, -1, 1 << 40, 0.5, True) for name in BYTES_NAMES),
+        traffic.attribute(names.ATTRIBUTE_POSITION, 1 << 40),
+        traffic.attribute(names.ATTRIBUTE_DOMAIN, "d" * 300),
+        traffic.attribute(long, b"bytes"),
+        traffic.attribute("", "no name"),
+        KeyValue(key=names.ATTRIBUTE_ENVELOPE_ID),
+        KeyValue(),
+    ]
+    for attribute in attributes * 2:
+        span = Span(name="s", attributes=[attribute])
+        request = ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=[span])])])
+        record = traffic.event("s")
+        record.attributes.append(attribute)
+        as_span = rows_of((TRACES, request.SerializeToString()))[0]
+        as_event = rows_of((LOGS, ExportLogsServiceRequest(resource_logs=[logs_of(record)]).SerializeToString()))[
+            0
+        ]
+        for row in (as_span, as_event):
+            row["attributes"].pop(names.ATTRIBUTE_POISON_KIND, None)
+            for column in ("kind", "time_ns", "start_ns"):
+                row[column] = row["kind"] == "poison" if column == "kind" else None
+        assert as_span == as_event
+
+
+BYTES_NAMES = (names.ATTRIBUTE_ENVELOPE_ID, names.ATTRIBUTE_ORDER_KEY)
+
+
+def logs_of(record: LogRecord) -> ResourceLogs:
+    return ResourceLogs(scope_logs=[ScopeLogs(log_records=[record])])
 
 
 def test_each_delivery_of_a_batch_is_a_row_and_positions_are_counted_on():
@@ -232,7 +274,9 @@ def test_an_attribute_of_the_wrong_type_makes_its_row_poison():
         "default",
     )
     assert poison["attributes"][names.ATTRIBUTE_POSITION] == "first"
-    assert poison["attributes"][names.ATTRIBUTE_POISON_DETAIL] == "ordercast.position is a string, not a int"
+    assert (
+        poison["attributes"][names.ATTRIBUTE_POISON_DETAIL] == "ordercast.position is of the type string, not int"
+    )
 
 
 @pytest.mark.parametrize(

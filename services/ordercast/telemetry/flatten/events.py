@@ -9,7 +9,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from ordercast.core.tracing import trace_id
 from ordercast.telemetry.flatten.rows import REASON_ATTRIBUTE, REASON_DELIVERIES, Rows
-from ordercast.telemetry.flatten.values import Sorted, sort, text
+from ordercast.telemetry.flatten.values import Sorted, decode, sort, text
 from ordercast.telemetry.schema import names
 from ordercast.v1.telemetry_pb2 import DeliveryBatch
 
@@ -44,7 +44,7 @@ def add_event(rows: Rows, record: LogRecord) -> None:
     rows.put(names.COLUMN_TIME_NS, row, record.time_unix_nano or record.observed_time_unix_nano)
     rows.put(names.COLUMN_TRACE_ID, row, record.trace_id or None)
     rows.put(names.COLUMN_SPAN_ID, row, record.span_id or None)
-    rows.attributes(row, (one for one in record.attributes if one.key != NAME_ATTRIBUTE))
+    rows.attributes(row, (decode(one) for one in record.attributes if one.key != NAME_ATTRIBUTE))
     if record.severity_text or record.severity_number:
         rows.note(row, "severity", record.severity_text or str(record.severity_number))
     if record.body.WhichOneof("value") is not None:

@@ -13,6 +13,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import (
 )
 
 from ordercast.telemetry.flatten.rows import Rows
+from ordercast.telemetry.flatten.values import decode
 from ordercast.telemetry.schema import names
 from ordercast.telemetry.schema.model import load
 
@@ -32,7 +33,7 @@ def add_points(rows: Rows, metric: Metric, points: Sequence[Any]) -> None:
     rows.fill(names.COLUMN_TIME_NS, [point.time_unix_nano for point in points])
     rows.fill(names.COLUMN_START_NS, [point.start_time_unix_nano or None for point in points])
     for row, point in enumerate(points, rows.base):
-        rows.attributes(row, point.attributes)
+        rows.attributes(row, map(decode, point.attributes))
         if metric.name not in OURS and metric.unit:
             rows.note(row, "unit", metric.unit)
         if kind in ("gauge", "sum"):

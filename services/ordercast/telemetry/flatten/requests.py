@@ -17,8 +17,8 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from ordercast.telemetry.flatten.events import add_deliveries, add_event, deliveries_of
 from ordercast.telemetry.flatten.points import add_points, points_of
 from ordercast.telemetry.flatten.rows import DELIVERY, EVENT, POINT, REASON_UNREADABLE, SPAN, Rows
-from ordercast.telemetry.flatten.spans import add_spans
-from ordercast.telemetry.flatten.values import Sorted, sort
+from ordercast.telemetry.flatten.spans import LeanTraces, add_spans
+from ordercast.telemetry.flatten.values import NOTHING, Sorted, sort
 from ordercast.telemetry.schema import names
 
 TRACES = "traces"
@@ -62,7 +62,7 @@ def add(rows: Rows, signal: str, payload: bytes, first: int | None, expected: in
     """The rows of one request, with offsets from `first` on if they have any."""
     before = rows.size
     try:
-        request = parse(signal, payload)
+        request = LeanTraces.FromString(payload) if signal == TRACES else parse(signal, payload)
         if count(signal, request) != expected:
             raise ValueError("it has another number of records than it had")
         ADD[signal](rows, request, received_ns)
@@ -76,15 +76,14 @@ def add(rows: Rows, signal: str, payload: bytes, first: int | None, expected: in
 
 
 def _add_unreadable(rows: Rows, signal: str, expected: int, received_ns: int, why: str) -> None:
-    resource = Sorted({}, {}, "")
-    rows.begin(EVENT, expected, received_ns, resource)
+    rows.begin(EVENT, expected, received_ns, NOTHING)
     rows.repeat(names.COLUMN_NAME, signal)
     rows.repeat(names.COLUMN_TIME_NS, received_ns)
     for row in range(rows.base, rows.size):
         rows.poison(row, REASON_UNREADABLE, why)
 
 
-def _add_traces(rows: Rows, request: ExportTraceServiceRequest, received_ns: int) -> None:
+def _add_traces(rows: Rows, request: Any, received_ns: int) -> None:
     for sender in request.resource_spans:
         resource = sort(sender.resource.attributes)
         for scope in sender.scope_spans:

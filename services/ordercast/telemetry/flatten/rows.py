@@ -11,9 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
-from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
-from ordercast.telemetry.flatten.values import TARGETS, Sorted, text, wrong_type
+from ordercast.telemetry.flatten.values import Sorted
 from ordercast.telemetry.schema import names
 from ordercast.telemetry.tables import SCHEMA
 
@@ -108,23 +107,19 @@ class Rows:
         else:
             others[name] = value
 
-    def attributes(self, row: int, attributes: Iterable[KeyValue]) -> None:
+    def attributes(self, row: int, attributes: Iterable[tuple[str, str | None, Any, str]]) -> None:
+        """Each as `values.decode` says it."""
         lists = self.lists
         wrong = ""
-        for attribute in attributes:
-            key = attribute.key
-            value = attribute.value
-            field = value.WhichOneof("value")
-            target = TARGETS.get(key)
-            if target is not None and field == target.field:
+        for name, column, value, fault in attributes:
+            if column is not None:
                 try:
-                    lists[target.column][row] = getattr(value, field)
+                    lists[column][row] = value
                 except IndexError:
-                    self.put(target.column, row, getattr(value, field))
-            elif field is not None:
-                self.note(row, key, text(value))
-                if target is not None:
-                    wrong = wrong_type(key, field, target)
+                    self.put(column, row, value)
+            elif value is not None:
+                self.note(row, name, value)
+                wrong = fault or wrong
         # At the end: another attribute might yet set the column of the reason.
         if wrong:
             self.poison(row, REASON_ATTRIBUTE, wrong)
@@ -185,11 +180,11 @@ class Rows:
         for row in range(self.size):
             if row >= end:
                 begin, end, same = next(shared, (self.size, self.size, none))
-            own = self._others.get(row, none)
+            found = self._others.get(row, none)
             if row >= begin:
-                own = same | own
-            begins.append(len(keys) if own else None)
-            keys += own
-            items += own.values()
+                found = same | found if found else same
+            begins.append(len(keys) if found else None)
+            keys += found
+            items += found.values()
         offsets = pa.array([*begins, len(keys)], pa.int32())
         return pa.MapArray.from_arrays(offsets, pa.array(keys, pa.string()), pa.array(items, pa.string()))

@@ -26,6 +26,35 @@ TARGETS = {
 }
 
 
+class Decoded(NamedTuple):
+    name: str
+    #: None: it has no column, or is of the wrong type for it, and its value is text.
+    column: str | None
+    #: None: there is none.
+    value: Any
+    #: What is wrong with it, if something is.
+    wrong: str
+
+
+def decode(attribute: KeyValue) -> Decoded:
+    name = attribute.key
+    value = attribute.value
+    field = value.WhichOneof("value")
+    if field is None:
+        return Decoded(name, None, None, "")
+    target = TARGETS.get(name)
+    if target is None:
+        return Decoded(name, None, text(value), "")
+    if field == target.field:
+        return Decoded(name, target.column, getattr(value, field), "")
+    wrong = f"{name} is of the type {_type(field)}, not {_type(target.field)}"
+    return Decoded(name, None, text(value), wrong)
+
+
+def _type(field: str) -> str:
+    return field.removesuffix("_value")
+
+
 class Sorted(NamedTuple):
     """Attributes that many rows share."""
 
@@ -36,28 +65,20 @@ class Sorted(NamedTuple):
     wrong: str
 
 
+NOTHING = Sorted({}, {}, "")
+
+
 def sort(attributes: Iterable[KeyValue]) -> Sorted:
     columns: dict[str, Any] = {}
     others: dict[str, str] = {}
     wrong = ""
-    for attribute in attributes:
-        value = attribute.value
-        field = value.WhichOneof("value")
-        if field is None:
-            continue
-        target = TARGETS.get(attribute.key)
-        if target is None:
-            others[attribute.key] = text(value)
-        elif field == target.field:
-            columns[target.column] = getattr(value, field)
-        else:
-            others[attribute.key] = text(value)
-            wrong = wrong_type(attribute.key, field, target)
+    for one in map(decode, attributes):
+        if one.column is not None:
+            columns[one.column] = one.value
+        elif one.value is not None:
+            others[one.name] = one.value
+            wrong = one.wrong or wrong
     return Sorted(columns, others, wrong)
-
-
-def wrong_type(key: str, field: str, target: Target) -> str:
-    return f"{key} is a {field.removesuffix('_value')}, not a {target.field.removesuffix('_value')}"
 
 
 def text(value: AnyValue) -> str:

@@ -20,7 +20,7 @@ import structlog
 from ordercast.telemetry import meters as reasons
 from ordercast.telemetry.flatten.requests import add
 from ordercast.telemetry.flatten.rows import EVENT, REASON_OVERSIZE, Rows
-from ordercast.telemetry.flatten.values import Sorted
+from ordercast.telemetry.flatten.values import NOTHING
 from ordercast.telemetry.receiver import NotTaken, UnusableError
 from ordercast.telemetry.schema import names
 from ordercast.telemetry.settings import Settable
@@ -168,7 +168,7 @@ def _told_only(row: pa.RecordBatch, size: int) -> pa.RecordBatch:
     """In the place of a row that is too large for a message."""
     kept = row.select([names.COLUMN_NAME, names.COLUMN_TIME_NS, names.COLUMN_RECEIVED_NS]).to_pylist()[0]
     rows = Rows()
-    rows.begin(EVENT, 1, kept[names.COLUMN_RECEIVED_NS], Sorted({}, {}, ""))
+    rows.begin(EVENT, 1, kept[names.COLUMN_RECEIVED_NS], NOTHING)
     rows.put(names.COLUMN_NAME, 0, (kept[names.COLUMN_NAME] or "")[:1024])
     rows.put(names.COLUMN_TIME_NS, 0, kept[names.COLUMN_TIME_NS])
     rows.poison(0, REASON_OVERSIZE, f"a record of {size} bytes")
