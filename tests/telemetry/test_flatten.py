@@ -321,6 +321,20 @@ def test_a_request_that_was_counted_otherwise_keeps_its_offsets():
     assert [row["node"] for row in found[2:]] == [None] * 4 + ["n1"] * 2
 
 
+def test_a_few_long_words_of_a_sender_do_not_fill_the_memory():
+    long = "x" * 100_000
+    many = {f"attribute{i}": "y" * 400 for i in range(1000)}
+    request = ExportTraceServiceRequest.FromString(traffic.traces(range(500), zone=long, **many))
+    request.resource_spans[0].resource.attributes.append(traffic.attribute(names.ATTRIBUTE_SERVICE_NAME, long))
+    request.resource_spans[0].scope_spans[0].scope.name = long
+    rows = rows_of(
+        (TRACES, request.SerializeToString()),
+        (LOGS, traffic.logs([traffic.delivered(0, 100, group=long)])),
+    )
+    assert max(len(str(row)) for row in rows) < 10_000
+    assert {row["kind"] for row in rows} == {"span", "delivery"}
+
+
 def test_rows_that_are_taken_back_leave_nothing_behind():
     rows = Rows()
     add(rows, TRACES, traffic.traces(range(3), zone="z"), 0, 3, RECEIVED_NS)

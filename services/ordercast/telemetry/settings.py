@@ -122,9 +122,7 @@ class Settable(BaseSettings):
     request_bytes_max: int = Field(
         default=16 << 20, ge=1024, le=REQUEST_BYTES_MAX, description="one request, in bytes; beyond, it is refused"
     )
-    request_records_max: Count = Field(
-        default=100_000, description="records in one request; beyond, it is refused"
-    )
+    request_records_max: Count = Field(default=50_000, description="records in one request; beyond, it is refused")
     reads_max: Count = Field(default=64, description="reads of the spool that go on at once")
     connections_max: Count = Field(default=1024, description="connections of senders and readers")
     drain_s: float = Field(

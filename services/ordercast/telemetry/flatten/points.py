@@ -13,7 +13,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import (
 )
 
 from ordercast.telemetry.flatten.rows import Rows
-from ordercast.telemetry.flatten.values import decode
+from ordercast.telemetry.flatten.values import decode, shortened
 from ordercast.telemetry.schema import names
 from ordercast.telemetry.schema.model import load
 
@@ -29,13 +29,13 @@ def points_of(metric: Metric) -> Sequence[Any]:
 def add_points(rows: Rows, metric: Metric, points: Sequence[Any]) -> None:
     """Those of one metric, into the block that has begun."""
     kind = str(metric.WhichOneof("data"))
-    rows.repeat(names.COLUMN_NAME, metric.name)
+    rows.repeat(names.COLUMN_NAME, shortened(metric.name))
     rows.fill(names.COLUMN_TIME_NS, [point.time_unix_nano for point in points])
     rows.fill(names.COLUMN_START_NS, [point.start_time_unix_nano or None for point in points])
     for row, point in enumerate(points, rows.base):
         rows.attributes(row, map(decode, point.attributes))
         if metric.name not in OURS and metric.unit:
-            rows.note(row, "unit", metric.unit)
+            rows.note(row, "unit", shortened(metric.unit))
         if kind in ("gauge", "sum"):
             field = point.WhichOneof("value")
             value = float(getattr(point, field)) if field and not _is_missing(point) else None

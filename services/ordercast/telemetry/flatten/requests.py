@@ -18,7 +18,7 @@ from ordercast.telemetry.flatten.events import add_deliveries, add_event, delive
 from ordercast.telemetry.flatten.points import add_points, points_of
 from ordercast.telemetry.flatten.rows import DELIVERY, EVENT, POINT, REASON_UNREADABLE, SPAN, Rows
 from ordercast.telemetry.flatten.spans import LeanTraces, add_spans
-from ordercast.telemetry.flatten.values import NOTHING, Sorted, sort
+from ordercast.telemetry.flatten.values import NOTHING, Sorted, shortened, sort
 from ordercast.telemetry.schema import names
 
 TRACES = "traces"
@@ -143,7 +143,7 @@ def _with_scope(resource: Sorted, scope: InstrumentationScope) -> Sorted:
 
 def _told(scope: InstrumentationScope) -> Iterator[tuple[str, str]]:
     if scope.name:
-        yield "otel.scope.name", scope.name
+        yield "otel.scope.name", shortened(scope.name)
     if scope.version:
-        yield "otel.scope.version", scope.version
+        yield "otel.scope.version", shortened(scope.version)
     yield from sort(scope.attributes).others.items()

@@ -10,6 +10,9 @@ from ordercast.telemetry.schema.model import load
 
 #: Which field of a value holds what the schema calls a type.
 FIELD_OF_TYPE = {"string": "string_value", "int": "int_value", "bytes": "bytes_value"}
+#: Characters of one text that many rows share, and of all those without a column together.
+SHARED_MAX = 512
+SHARED_TOTAL_MAX = 4096
 
 
 class Target(NamedTuple):
@@ -69,16 +72,25 @@ NOTHING = Sorted({}, {}, "")
 
 
 def sort(attributes: Iterable[KeyValue]) -> Sorted:
+    """Texts that many rows share are kept short: a few bytes of a request could fill all memory otherwise."""
     columns: dict[str, Any] = {}
     others: dict[str, str] = {}
     wrong = ""
+    left = SHARED_TOTAL_MAX
     for one in map(decode, attributes):
         if one.column is not None:
-            columns[one.column] = one.value
+            columns[one.column] = shortened(one.value)
         elif one.value is not None:
-            others[one.name] = one.value
+            value = shortened(one.value)
+            left -= len(one.name) + len(value)
+            if left >= 0:
+                others[one.name] = value
             wrong = one.wrong or wrong
     return Sorted(columns, others, wrong)
+
+
+def shortened(value: Any) -> Any:
+    return value[:SHARED_MAX] if isinstance(value, str | bytes) else value
 
 
 def text(value: AnyValue) -> str:
