@@ -1,0 +1,114 @@
+"""The process: settings, a place for records, and the server in front of it."""
+
+import asyncio
+import contextlib
+import gc
+import signal
+import sys
+from typing import Any
+
+import prometheus_client
+import structlog
+from prometheus_client import CollectorRegistry
+
+from ordercast.runtime import logs
+from ordercast.runtime.server import GrpcServer, ListenError
+from ordercast.runtime.setting_sources import SettingsError
+from ordercast.runtime.settings import split_address
+from ordercast.runtime.tls import Credentials, TlsError
+from ordercast.telemetry.meters import Meters
+from ordercast.telemetry.reading import Reading
+from ordercast.telemetry.receiver import Receiver, Sink, UnusableError
+from ordercast.telemetry.settings import Settable, parse
+from ordercast.telemetry.sinks.spooling import SpoolSink
+from ordercast.telemetry.spool.layout import SpoolDirectoryError
+
+log = structlog.get_logger("telemetry")
+
+#: Starting again does not help: somebody has to look at the configuration.
+EXIT_REFUSED = 78
+#: Calls at a time on one connection: what each of them brings is in memory.
+STREAMS_MAX = 64
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Runs until it is told to stop, and exits."""
+    try:
+        settings = parse(sys.argv[1:] if argv is None else argv)
+    except SettingsError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    logs.configure(settings.name, settings.log)
+    gc.freeze()
+    try:
+        asyncio.run(run(settings))
+    except (SpoolDirectoryError, ListenError, TlsError, UnusableError) as error:
+        log.critical("cannot start", why=str(error))
+        sys.exit(EXIT_REFUSED)
+
+
+async def run(settings: Settable) -> None:
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    async with serving(settings) as port:
+        log.info("ready", port=port, sink=settings.sink)
+        await stopping.wait()
+        log.info("stopping")
+
+
+@contextlib.asynccontextmanager
+async def serving(settings: Settable) -> Any:
+    """Yields the port. At the end what was taken is safe, and everything closed."""
+    registry = CollectorRegistry()
+    meters = Meters(registry)
+    async with contextlib.AsyncExitStack() as stack:
+        # A little more than is taken: what is only somewhat too large is refused, and counted, by us.
+        server = GrpcServer(settings.connections_max, STREAMS_MAX, _message_bytes_max(settings))
+        sink: Sink
+        if settings.sink == "spool":
+            sink = spooling = SpoolSink(settings, meters)
+            Reading(spooling.spool, settings.reads_max).serve(server)
+        else:
+            sink = _kafka(settings)
+        Receiver(sink, meters, settings.request_bytes_max, settings.request_records_max).serve(server)
+        sink.start()
+        stack.push_async_callback(sink.stop)
+        port = await server.start(settings.listen, Credentials(settings.tls.for_server()).for_clients())
+        stack.push_async_callback(server.stop, settings.drain_s)
+        if settings.metrics_listen is not None:
+            stack.callback(_serve_metrics(settings.metrics_listen, registry))
+        await server.set_serving(True)
+        yield port
+
+
+def _kafka(settings: Settable) -> Sink:
+    """Its client is installed only where it is wanted."""
+    try:
+        from ordercast.telemetry.sinks.kafka import KafkaSink
+    except ModuleNotFoundError as error:
+        if error.name != "confluent_kafka":
+            raise
+        raise UnusableError("--sink kafka needs the package confluent-kafka (ordercast[kafka])") from error
+    return KafkaSink(settings)
+
+
+def _message_bytes_max(settings: Settable) -> int:
+    """What the server sends, batches of what was taken, may be larger than what it takes."""
+    return 4 * settings.request_bytes_max
+
+
+def _serve_metrics(address: str, registry: CollectorRegistry) -> Any:
+    """Returns how to end it."""
+    host, port = split_address(address)
+    try:
+        server, thread = prometheus_client.start_http_server(port, host, registry)
+    except OSError as error:
+        raise ListenError(f"cannot listen at {address}: {error.strerror}") from error
+
+    def stop() -> None:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+    return stop
