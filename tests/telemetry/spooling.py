@@ -9,6 +9,8 @@ import pyarrow as pa
 from prometheus_client import CollectorRegistry
 
 from ordercast.analytics.spool_client import cut
+from ordercast.runtime.telemetry import meters
+from ordercast.runtime.telemetry.exposition import Exposition
 from ordercast.telemetry.meters import Meters
 from ordercast.telemetry.spool import layout
 from ordercast.telemetry.spool.frames import Frame, header, scan
@@ -25,8 +27,10 @@ class Opened:
     """A spool, and what it counts."""
 
     def __init__(self, directory: Path, limits: Limits = LIMITS, keeping: Keeping = KEEPING) -> None:
+        told = meters.Meters()
         self.registry = CollectorRegistry()
-        self.spool = Spool(directory, limits, keeping, Meters(self.registry))
+        self.registry.register(Exposition(told))
+        self.spool = Spool(directory, limits, keeping, Meters(told))
 
     def counted(self, name: str, **labels: str) -> float:
         return self.registry.get_sample_value(name, labels) or 0.0

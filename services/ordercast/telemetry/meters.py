@@ -1,10 +1,8 @@
 """What the telemetry service tells Prometheus about itself, under the names of the schema."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-
+from ordercast.runtime.telemetry import meters
 from ordercast.telemetry.flatten.requests import REQUESTS
 from ordercast.telemetry.schema import names
-from ordercast.telemetry.schema.model import load
 
 #: Why requests are refused.
 MALFORMED = "malformed"
@@ -17,39 +15,39 @@ KNOWN_MAX = 65_536
 
 
 class Meters:
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._received = _counter(registry, names.METRIC_SPOOL_RECEIVED)
-        self._refused = _counter(registry, names.METRIC_SPOOL_REFUSED)
-        self._offset = _gauge(registry, names.METRIC_SPOOL_OFFSET)
-        self._size = _gauge(registry, names.METRIC_SPOOL_SIZE)
-        self._segments = _gauge(registry, names.METRIC_SPOOL_SEGMENTS)
-        self._corrupt = _counter(registry, names.METRIC_SPOOL_CORRUPT)
-        self._free = _gauge(registry, names.METRIC_STORAGE_FREE)
-        self._read_only = _gauge(registry, names.METRIC_STORAGE_READ_ONLY)
-        sync = load().metrics[names.METRIC_SPOOL_SYNC_DURATION]
-        self._sync = Histogram(sync.prometheus, sync.meaning, registry=registry, buckets=load().buckets[sync.unit])
+    def __init__(self, told: meters.Meters) -> None:
+        self._received = told.counter(names.METRIC_SPOOL_RECEIVED)
+        self._refused = told.counter(names.METRIC_SPOOL_REFUSED)
+        self._offset = told.gauge(names.METRIC_SPOOL_OFFSET)
+        self._size = told.gauge(names.METRIC_SPOOL_SIZE)
+        self._segments = told.gauge(names.METRIC_SPOOL_SEGMENTS)
+        self._corrupt = told.counter(names.METRIC_SPOOL_CORRUPT)
+        self._free = told.gauge(names.METRIC_STORAGE_FREE)
+        self._read_only = told.gauge(names.METRIC_STORAGE_READ_ONLY)
+        self._sync = told.histogram(names.METRIC_SPOOL_SYNC_DURATION)
         self._known: set[tuple[int, int]] = set()
         # They are there from the beginning, so that a rate can be taken of the first one too.
+        self._corrupt.add(0)
         for signal in REQUESTS:
-            self._received.labels(signal)
+            self._received.add(0, signal)
         for reason in (MALFORMED, OVERSIZE, BUSY, FULL, AWAY):
-            self._refused.labels(reason)
+            self._refused.add(0, reason)
 
     def received(self, signal: str, count: int) -> None:
-        self._received.labels(signal).inc(count)
+        self._received.add(count, signal)
 
     def refused(self, reason: str) -> None:
-        self._refused.labels(reason).inc()
+        self._refused.add(1, reason)
 
     def corrupt(self, count: int) -> None:
-        self._corrupt.inc(count)
+        self._corrupt.add(count)
 
     def corrupt_once(self, what: tuple[int, int]) -> bool:
         """Whether it was not known."""
         if what in self._known or len(self._known) >= KNOWN_MAX:
             return False
         self._known.add(what)
-        self._corrupt.inc()
+        self._corrupt.add(1)
         return True
 
     def synced(self, duration_s: float) -> None:
@@ -61,21 +59,6 @@ class Meters:
 
     def holds(self, begin: int, sealed: int, end: int, size: int, segments: int) -> None:
         for name, offset in (("begin", begin), ("sealed", sealed), ("end", end)):
-            self._offset.labels(name).set(offset)
+            self._offset.set(offset, name)
         self._size.set(size)
         self._segments.set(segments)
-
-
-def _labels(name: str) -> list[str]:
-    schema = load()
-    return [schema.attributes[attribute].prometheus for attribute in schema.metrics[name].attributes]
-
-
-def _counter(registry: CollectorRegistry, name: str) -> Counter:
-    metric = load().metrics[name]
-    return Counter(metric.prometheus, metric.meaning, _labels(name), registry=registry)
-
-
-def _gauge(registry: CollectorRegistry, name: str) -> Gauge:
-    metric = load().metrics[name]
-    return Gauge(metric.prometheus, metric.meaning, _labels(name), registry=registry)

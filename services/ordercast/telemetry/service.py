@@ -7,14 +7,13 @@ import signal
 import sys
 from typing import Any
 
-import prometheus_client
 import structlog
-from prometheus_client import CollectorRegistry
 
 from ordercast.runtime import logs
 from ordercast.runtime.server import GrpcServer, ListenError
 from ordercast.runtime.setting_sources import SettingsError
-from ordercast.runtime.settings import split_address
+from ordercast.runtime.telemetry import meters
+from ordercast.runtime.telemetry.exposition import Server
 from ordercast.runtime.tls import Credentials, TlsError
 from ordercast.telemetry.meters import Meters
 from ordercast.telemetry.reading import Reading
@@ -60,24 +59,24 @@ async def run(settings: Settable) -> None:
 @contextlib.asynccontextmanager
 async def serving(settings: Settable) -> Any:
     """Yields the port. At the end what was taken is safe, and everything closed."""
-    registry = CollectorRegistry()
-    meters = Meters(registry)
+    told = meters.Meters()
+    own = Meters(told)
     async with contextlib.AsyncExitStack() as stack:
         # A little more than is taken: what is only somewhat too large is refused, and counted, by us.
         server = GrpcServer(settings.connections_max, STREAMS_MAX, _message_bytes_max(settings))
         sink: Sink
         if settings.sink == "spool":
-            sink = spooling = SpoolSink(settings, meters)
+            sink = spooling = SpoolSink(settings, own)
             Reading(spooling.spool, settings.reads_max).serve(server)
         else:
             sink = _kafka(settings)
-        Receiver(sink, meters, settings.request_bytes_max, settings.request_records_max).serve(server)
+        Receiver(sink, own, settings.request_bytes_max, settings.request_records_max).serve(server)
         sink.start()
         stack.push_async_callback(sink.stop)
         port = await server.start(settings.listen, Credentials(settings.tls.for_server()).for_clients())
         stack.push_async_callback(server.stop, settings.drain_s)
         if settings.metrics_listen is not None:
-            stack.callback(_serve_metrics(settings.metrics_listen, registry))
+            stack.callback(Server(told, settings.metrics_listen).stop)
         await server.set_serving(True)
         yield port
 
@@ -96,19 +95,3 @@ def _kafka(settings: Settable) -> Sink:
 def _message_bytes_max(settings: Settable) -> int:
     """What the server sends, batches of what was taken, may be larger than what it takes."""
     return 4 * settings.request_bytes_max
-
-
-def _serve_metrics(address: str, registry: CollectorRegistry) -> Any:
-    """Returns how to end it."""
-    host, port = split_address(address)
-    try:
-        server, thread = prometheus_client.start_http_server(port, host, registry)
-    except OSError as error:
-        raise ListenError(f"cannot listen at {address}: {error.strerror}") from error
-
-    def stop() -> None:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-    return stop
