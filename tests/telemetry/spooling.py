@@ -1,7 +1,9 @@
 """A spool in a test's own event loop: real files, a real sealer, and no server."""
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from ordercast.telemetry.spool import layout
 from ordercast.telemetry.spool.frames import Frame, header, scan
 from ordercast.telemetry.spool.intake import Limits
 from ordercast.telemetry.spool.spool import Keeping, Spool
+from tests.telemetry.process import WAIT_S_MAX
 
 LIMITS = Limits(segment_bytes=1 << 20, seal_s=0.05, queue_bytes_max=16 << 20, reserve_bytes=0)
 #: Nothing is closed by itself.
@@ -80,3 +83,18 @@ def flip(path: Path, position: int) -> None:
     content = bytearray(path.read_bytes())
     content[position] ^= 0x40
     path.write_bytes(content)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + WAIT_S_MAX
+    while not condition():
+        assert time.monotonic() < end, "it does not come to pass"
+        await asyncio.sleep(0.01)
+
+
+async def readable(one: Opened, end: int) -> None:
+    await until(lambda: one.spool.state.end >= end)
+
+
+def positions(rows: list[dict[str, Any]]) -> list[int]:
+    return [row["position"] for row in rows]

@@ -1,8 +1,6 @@
 """The spool: what is taken is there, in order and once, whatever happens to the process and its files."""
 
 import asyncio
-import shutil
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,29 +11,21 @@ from ordercast.telemetry.spool import layout, recovery, sealing
 from ordercast.telemetry.spool.catalogue import MERGE_COUNT, Catalogue
 from ordercast.telemetry.spool.frames import Damage, Frame, header, scan
 from ordercast.telemetry.spool.intake import BusyError, FullError, Limits
-from ordercast.telemetry.spool.pieces import LossError, OutOfRangeError
-from ordercast.telemetry.spool.sealed import DamagedError, SealedFile, Segment
-from ordercast.telemetry.spool.sealer import SealerDiedError
+from ordercast.telemetry.spool.pieces import OutOfRangeError
+from ordercast.telemetry.spool.sealed import SealedFile, Segment
 from ordercast.telemetry.spool.spool import Keeping
 from tests.telemetry import traffic
-from tests.telemetry.process import WAIT_S_MAX
-from tests.telemetry.spooling import LIMITS, SLOW, Opened, flip, frames_of, opened, write_segment
-
-
-async def until(condition):
-    end = time.monotonic() + WAIT_S_MAX
-    while not condition():
-        assert time.monotonic() < end, "it does not come to pass"
-        await asyncio.sleep(0.01)
-
-
-async def readable(one: Opened, end: int) -> None:
-    await until(lambda: one.spool.state.end >= end)
-
-
-def positions(rows: list[dict]) -> list[int]:
-    return [row["position"] for row in rows]
-
+from tests.telemetry.spooling import (
+    LIMITS,
+    SLOW,
+    Opened,
+    flip,
+    opened,
+    positions,
+    readable,
+    until,
+    write_segment,
+)
 
 # --- Frames
 
@@ -114,7 +104,6 @@ def test_a_restart_goes_on_with_the_next_offset(tmp_path: Path):
             async with opened(tmp_path / "s", SLOW) as one:
                 assert one.spool.state.taken == 10 * turn
                 await one.spool.take(LOGS, traffic.deliveries(10 * turn, 10), 10)
-                await readable(one, 10 * turn)
         async with opened(tmp_path / "s") as one:
             await readable(one, 30)
             assert positions(await one.read(0, 30)) == list(range(30))
@@ -242,238 +231,6 @@ def test_retention_by_age_may_leave_nothing_and_offsets_go_on(tmp_path: Path):
     asyncio.run(go())
 
 
-# --- Damage
-
-
-def test_a_torn_end_is_cut_off_and_counted(tmp_path: Path):
-    requests = [(LOGS, traffic.deliveries(10 * i, 10), 10) for i in range(4)]
-    whole = write_segment(tmp_path / "s", 0, requests)
-    frames = frames_of(whole)
-    content = whole.read_bytes()
-
-    async def go(cut: int, directory: Path, kept: int) -> None:
-        shutil.copytree(tmp_path / "s", directory)
-        layout.open_path(directory, 0).write_bytes(content[:cut])
-        async with opened(directory) as one:
-            await readable(one, kept)
-            assert one.spool.state.taken == kept
-            assert one.corrupt == 1
-            assert positions(await one.read(0, kept)) == list(range(kept))
-            await one.spool.take(LOGS, traffic.deliveries(kept, 5), 5)
-            await readable(one, kept + 5)
-            assert positions(await one.read(0, kept + 5)) == list(range(kept + 5))
-
-    for number, cut in enumerate((len(content) - 1, frames[2].end + 1, frames[2].end + 39, frames[0].end - 1)):
-        asyncio.run(go(cut, tmp_path / f"torn-{number}", {0: 30, 1: 30, 2: 30, 3: 0}[number]))
-
-
-def test_damage_in_the_middle_costs_only_what_is_damaged(tmp_path: Path):
-    requests = [(LOGS, traffic.deliveries(10 * i, 10), 10) for i in range(5)]
-    path = write_segment(tmp_path / "s", 0, requests)
-    flip(path, frames_of(path)[2].begin + 5)
-
-    async def go() -> None:
-        async with opened(tmp_path / "s") as one:
-            await readable(one, 50)
-            assert one.corrupt == 1
-            assert one.spool.state == (0, 50, 50)
-            with pytest.raises(LossError) as error:
-                await one.read(5, 50)
-            assert (error.value.begin, error.value.end) == (20, 30)
-            assert positions(await one.read(0, 20)) == list(range(20))
-            assert positions(await one.read(30, 50)) == list(range(30, 50))
-            assert len(list((tmp_path / "s").glob("*.damaged"))) == 1
-        async with opened(tmp_path / "s") as one:
-            assert one.spool.state == (0, 50, 50)
-            with pytest.raises(LossError):
-                await one.read(0, 50)
-
-    asyncio.run(go())
-
-
-def test_a_batch_that_is_damaged_on_disk_is_told_and_the_others_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(sealing, "BATCH_ROWS_MAX", 10)
-    path = write_segment(tmp_path / "s", 0, [(LOGS, traffic.deliveries(10 * i, 10), 10) for i in range(5)])
-    (segment,) = sealing.seal(path, layout.identify(path.parent).salt).segments
-    with SealedFile(segment.path) as file:
-        flip(segment.path, file.index.pieces[3].position + 200)
-
-    async def go() -> None:
-        async with opened(tmp_path / "s") as one:
-            with pytest.raises(LossError) as error:
-                await one.read(0, 50)
-            assert (error.value.begin, error.value.end) == (30, 40)
-            assert positions(await one.read(0, 30)) == list(range(30))
-            assert positions(await one.read(40, 50)) == list(range(40, 50))
-            with pytest.raises(LossError) as error:
-                await one.read(35, 50)
-            assert (error.value.begin, error.value.end) == (35, 40)
-            assert one.corrupt == 1
-
-    asyncio.run(go())
-
-
-@pytest.mark.parametrize("place", ["index", "end", "schema", "nothing", "gone"])
-def test_a_sealed_segment_that_cannot_be_read_costs_only_itself(tmp_path: Path, place: str):
-    for first in (0, 10, 20):
-        path = write_segment(tmp_path / "s", first, [(LOGS, traffic.deliveries(first, 10), 10)])
-        (segment,) = sealing.seal(path, layout.identify(path.parent).salt).segments
-        if first == 10:
-            victim = segment.path
-
-    async def go() -> None:
-        if place != "gone":
-            break_segment(victim, place)
-        async with opened(tmp_path / "s") as one:
-            if place == "gone":
-                victim.unlink()
-            with pytest.raises(LossError) as error:
-                await one.read(0, 30)
-            assert (error.value.begin, error.value.end) == (10, 20)
-            assert positions(await one.read(20, 30)) == list(range(20, 30))
-            assert one.corrupt >= 1
-
-    asyncio.run(go())
-
-
-def break_segment(path: Path, place: str) -> None:
-    content = path.read_bytes()
-    match place:
-        case "index":
-            flip(path, content.rindex(b"OCTINDEX") - 20)
-        case "end":
-            flip(path, len(content) - 1)
-        case "schema":
-            flip(path, 100)
-        case "nothing":
-            path.write_bytes(b"")
-
-
-def test_flipped_bytes_anywhere_are_noticed(tmp_path: Path):
-    """No byte of a sealed segment that is given to readers can change without a word."""
-    path = write_segment(tmp_path / "s", 0, [(LOGS, traffic.deliveries(0, 20), 20)])
-    (segment,) = sealing.seal(path, layout.identify(path.parent).salt).segments
-    with SealedFile(segment.path) as file:
-        (piece,) = file.index.pieces
-        right = file.schema + file.read(piece)
-    for position in range(0, segment.bytes, 97):
-        flip(segment.path, position)
-        try:
-            with SealedFile(segment.path) as file:
-                assert file.schema + file.read(file.index.pieces[0]) == right
-        except DamagedError:
-            pass
-        flip(segment.path, position)
-
-
-# --- Sealing that is cut off
-
-
-def test_sealing_that_is_cut_off_at_any_point_is_done_again(tmp_path: Path):
-    """After each step that leaves something on the disk the process is gone, and comes back."""
-    requests = [(LOGS, traffic.deliveries(10 * i, 10), 10) for i in range(3)]
-    path = write_segment(tmp_path / "s", 0, requests)
-    salt = layout.identify(path.parent).salt
-
-    async def go(directory: Path) -> None:
-        async with opened(directory) as one:
-            await readable(one, 30)
-            assert positions(await one.read(0, 30)) == list(range(30))
-            assert one.spool.state == (0, 30, 30)
-            assert one.corrupt == 0
-            assert {each.suffix for each in directory.iterdir()} == {".arrow", ".otlp", ".json", ".lock"}
-
-    half = tmp_path / "half-written"
-    shutil.copytree(tmp_path / "s", half)
-    (half / f"{0:020d}-{30:020d}.arrow.77-ab.tmp").write_bytes(b"ARROW1 and no more")
-    not_removed = tmp_path / "not-removed"
-    shutil.copytree(tmp_path / "s", not_removed)
-    sealing.seal(path, salt)
-    shutil.copy(tmp_path / "s" / f"{0:020d}-{30:020d}.arrow", not_removed)
-    for directory in (half, not_removed, tmp_path / "s"):
-        asyncio.run(go(directory))
-
-
-def test_merging_that_is_cut_off_leaves_every_record_once(tmp_path: Path):
-    directory = tmp_path / "s"
-    paths = []
-    for first in range(0, 60, 20):
-        path = write_segment(directory, first, [(LOGS, traffic.deliveries(first, 20), 20)])
-        paths += [segment.path for segment in sealing.seal(path, layout.identify(directory).salt).segments]
-    sealing.merge(paths)
-    paths[1].unlink()
-
-    async def go() -> None:
-        async with opened(directory) as one:
-            assert len(one.spool.catalogue) == 1
-            assert positions(await one.read(0, 60)) == list(range(60))
-            assert len(list(directory.glob("*.arrow"))) == 1
-
-    asyncio.run(go())
-
-
-def test_a_merged_segment_that_is_damaged_gives_way_to_what_it_was_made_of(tmp_path: Path):
-    directory = tmp_path / "s"
-    paths = []
-    for first in (0, 20):
-        path = write_segment(directory, first, [(LOGS, traffic.deliveries(first, 20), 20)])
-        paths += [segment.path for segment in sealing.seal(path, layout.identify(directory).salt).segments]
-    break_segment(sealing.merge(paths).path, "index")
-
-    async def go() -> None:
-        async with opened(directory) as one:
-            assert one.corrupt == 1
-            assert positions(await one.read(0, 40)) == list(range(40))
-
-    asyncio.run(go())
-
-
-def test_a_sealer_that_dies_is_started_again_and_loses_nothing(tmp_path: Path):
-    async def go() -> None:
-        async with opened(tmp_path / "s") as one:
-            await one.spool.take(LOGS, traffic.deliveries(0, 10), 10)
-            await readable(one, 10)
-            process = one.spool._sealer._process
-            assert process is not None
-            process.kill()
-            await one.spool.take(LOGS, traffic.deliveries(10, 10), 10)
-            await readable(one, 20)
-            assert positions(await one.read(0, 20)) == list(range(20))
-
-    asyncio.run(go())
-
-
-def test_a_segment_that_kills_the_sealer_is_set_aside_and_the_rest_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    async def go() -> None:
-        async with opened(tmp_path / "s") as one:
-            perform = one.spool._sealer.perform
-
-            async def dies(what: str, paths: list[Path]):
-                if paths[0].name.startswith(f"{0:020d}"):
-                    process = await one.spool._sealer._running()
-                    process.kill()
-                    await process.wait()
-                    one.spool._sealer._process = process
-                    raise sealer_error
-                return await perform(what, paths)
-
-            sealer_error = SealerDiedError("killed")
-            monkeypatch.setattr(one.spool._sealer, "perform", dies)
-            await one.spool.take(LOGS, traffic.deliveries(0, 10), 10)
-            await readable(one, 10)
-            await one.spool.take(LOGS, traffic.deliveries(10, 10), 10)
-            await readable(one, 20)
-            assert one.corrupt == 1
-            assert positions(await one.read(10, 20)) == list(range(10, 20))
-            assert [path.name for path in (tmp_path / "s").glob("*.damaged")] == [f"{0:020d}.otlp.damaged"]
-
-    asyncio.run(go())
-
-
 # --- Merging
 
 
@@ -542,5 +299,5 @@ def test_recovery_reads_nothing_twice_that_is_sealed_already(tmp_path: Path):
     sealing.seal(path, salt)
     path.write_bytes(copy)
     found = recovery.recover(tmp_path / "s", salt)
-    assert (len(found.sealed), found.closed, found.next, found.corrupt) == (1, [], 4, 0)
+    assert (len(found.sealed), found.closed, found.next, found.damaged, found.is_torn) == (1, [], 4, [], False)
     assert not path.exists()

@@ -19,6 +19,7 @@ from tests.telemetry import traffic
 from tests.telemetry.process import WAIT_S_MAX, TelemetryProcess, export, running, wait_for
 from tests.unit.certificates import Authority
 
+KILLS = 2
 QUICK = ("--seal-s", "0.1", "--reserve-bytes", "0")
 
 
@@ -55,7 +56,7 @@ class Sender:
 def test_what_was_acknowledged_is_there_after_kills_in_order_and_once(tmp_path: Path):
     with running(tmp_path / "s", *QUICK, "--segment-bytes", "20000") as service:
         senders = [Sender(service.address, group) for group in "abcd"]
-        for _ in range(3):
+        for _ in range(KILLS):
             before = [sender.acknowledged for sender in senders]
             wait_for(
                 lambda before=before: all(s.acknowledged > b + 20 for s, b in zip(senders, before, strict=True))
@@ -81,7 +82,7 @@ def test_what_was_acknowledged_is_there_after_kills_in_order_and_once(tmp_path: 
         assert len(set(requests)) >= sender.acknowledged
         assert len(requests) <= sender.attempts
         repeated += len(requests) - len(set(requests))
-    assert repeated <= 3 * len(senders)
+    assert repeated <= KILLS * len(senders)
 
 
 def test_a_stop_leaves_everything_on_disk_and_exits_with_0(tmp_path: Path):

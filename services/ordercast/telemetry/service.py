@@ -28,6 +28,10 @@ log = structlog.get_logger("telemetry")
 EXIT_REFUSED = 78
 #: Calls at a time on one connection: what each of them brings is in memory.
 STREAMS_MAX = 64
+#: So many times what is taken gRPC does not even read.
+TOO_LARGE = 4
+#: A batch with the largest request in it.
+SEND_BYTES_MAX = 256 << 20
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -62,8 +66,9 @@ async def serving(settings: Settable) -> Any:
     told = meters.Meters()
     own = Meters(told)
     async with contextlib.AsyncExitStack() as stack:
-        # A little more than is taken: what is only somewhat too large is refused, and counted, by us.
-        server = GrpcServer(settings.connections_max, STREAMS_MAX, _message_bytes_max(settings))
+        # What is only somewhat too large is refused by us, who count it; gRPC refuses what is far too large.
+        far_bytes = TOO_LARGE * settings.request_bytes_max
+        server = GrpcServer(settings.connections_max, STREAMS_MAX, far_bytes, SEND_BYTES_MAX)
         sink: Sink
         if settings.sink == "spool":
             sink = spooling = SpoolSink(settings, own)
@@ -90,8 +95,3 @@ def _kafka(settings: Settable) -> Sink:
             raise
         raise UnusableError("--sink kafka needs the package confluent-kafka (ordercast[kafka])") from error
     return KafkaSink(settings)
-
-
-def _message_bytes_max(settings: Settable) -> int:
-    """What the server sends, batches of what was taken, may be larger than what it takes."""
-    return 4 * settings.request_bytes_max

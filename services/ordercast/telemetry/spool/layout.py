@@ -22,6 +22,8 @@ SEALED_NAME = re.compile(r"(\d{20})-(\d{20})\.arrow")
 #: The sealer of a process that was killed ends when it is done with what it has in hand.
 LOCK_S_MAX = 30.0
 LOCK_PAUSE_S = 0.05
+#: Files that were set aside.
+DAMAGED_MAX = 64
 
 
 class SpoolDirectoryError(Exception):
@@ -63,14 +65,26 @@ def set_aside(path: Path) -> Path:
     return aside
 
 
+def forget_old_damage(directory: Path) -> None:
+    """Of what was set aside only the latest is kept."""
+    found = sorted(directory.glob("*.damaged"), key=lambda path: path.stat().st_mtime_ns)
+    for path in found[:-DAMAGED_MAX]:
+        path.unlink(missing_ok=True)
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """It is there as a whole and on disk, or not at all."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
-    with temporary.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(path)
+    except BaseException:
+        # It is tried again, and a full disk would be filled up with attempts.
+        temporary.unlink(missing_ok=True)
+        raise
     sync_directory(path.parent)
 
 

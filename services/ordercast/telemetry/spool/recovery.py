@@ -26,21 +26,23 @@ class Found(NamedTuple):
     closed: list[Closed]
     #: The offset of the next record.
     next: int
-    #: Segments with a torn end, or that could not be read at all.
-    corrupt: int
+    #: Sealed segments that cannot be read.
+    damaged: list[Segment]
+    #: Whether an end was cut off.
+    is_torn: bool
 
 
 def recover(directory: Path, salt: int) -> Found:
     layout.remove_leftovers(directory)
     sealed, damaged = _sealed(directory)
-    corrupt = len(damaged)
+    is_torn = False
     after = max((segment.end for segment in (*sealed, *damaged)), default=0)
     closed: list[Closed] = []
     segments = layout.open_segments(directory)
     for first, path in segments:
         is_last = path == segments[-1][1]
         frames, torn = _frames(path, salt, cut_end=is_last)
-        corrupt += torn
+        is_torn = is_torn or torn
         end = max((frame.next for frame in frames), default=first)
         after = max(after, end)
         if path.stat().st_size and not _covered(first, end, sealed):
@@ -48,7 +50,8 @@ def recover(directory: Path, salt: int) -> Found:
         else:
             layout.remove(path)
     sealed += _in_their_place(damaged, sealed)
-    return Found(sorted(sealed, key=lambda segment: segment.first), closed, after, corrupt)
+    layout.forget_old_damage(directory)
+    return Found(sorted(sealed, key=lambda segment: segment.first), closed, after, damaged, is_torn)
 
 
 def _sealed(directory: Path) -> tuple[list[Segment], list[Segment]]:
@@ -81,21 +84,20 @@ def _in_their_place(damaged: list[Segment], whole: list[Segment]) -> Iterator[Se
             yield segment
 
 
-def _frames(path: Path, salt: int, cut_end: bool) -> tuple[list[Frame], int]:
-    """What is in it; and 1 if its end was cut off."""
+def _frames(path: Path, salt: int, cut_end: bool) -> tuple[list[Frame], bool]:
+    """What is in it; and whether its end was cut off."""
     if not path.stat().st_size:
-        return [], 0
+        return [], False
     with content_of(path) as data:
         found = list(scan(data, salt))
-    torn = 0
-    if cut_end and isinstance(found[-1], Damage):
-        torn = 1
-        cut = found[-1]
+    cut = found[-1]
+    is_torn = cut_end and isinstance(cut, Damage)
+    if is_torn:
         log.warning("a torn end is cut off", path=path.name, bytes_cut=cut.end - cut.begin)
         with path.open("r+b") as file:
             file.truncate(cut.begin)
             os.fsync(file.fileno())
-    return [each for each in found if isinstance(each, Frame)], torn
+    return [each for each in found if isinstance(each, Frame)], is_torn
 
 
 def _covered(first: int, end: int, sealed: list[Segment]) -> bool:

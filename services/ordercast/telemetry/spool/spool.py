@@ -32,8 +32,7 @@ log = structlog.get_logger("spool")
 
 #: How often retention is looked after.
 LOOK_S = 1.0
-#: A sealer that fails is given a rest, and a segment that kills it so many tries.
-RETRY_S = 1.0
+#: A segment that kills the sealer gets so many tries.
 TRIES_MAX = 3
 
 
@@ -73,7 +72,9 @@ class Spool:
         self._taken = found.next
         #: What is below is sealed, or lost.
         self._sealed_to = found.closed[0].first if found.closed else found.next
-        self._meters.corrupt(found.corrupt)
+        self._meters.corrupt(found.is_torn)
+        for segment in found.damaged:
+            self._meters.corrupt_once((segment.first, segment.end))
         self._sealer = Sealer(self._lock, identity.salt)
         self._intake: Intake | None = None
         self._keeper: asyncio.Task[None] | None = None
@@ -170,8 +171,9 @@ class Spool:
     async def _keep(self) -> None:
         looked_at = 0.0
         while True:
-            while self._closed:
-                await self._seal_next()
+            can_seal = True
+            while self._closed and can_seal:
+                can_seal = await self._seal_next()
             candidates = self.catalogue.to_merge()
             if candidates:
                 await self._merge(candidates)
@@ -179,13 +181,14 @@ class Spool:
                 looked_at = time.monotonic()
                 await self._drop_the_oldest()
             self._tell_meters()
-            if self._closed or candidates:
+            if (self._closed and can_seal) or candidates:
                 continue
             self._work.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._work.wait(), LOOK_S)
 
-    async def _seal_next(self) -> None:
+    async def _seal_next(self) -> bool:
+        """False if it cannot be done now."""
         segment = self._closed[0]
         for left in reversed(range(TRIES_MAX)):
             try:
@@ -193,26 +196,33 @@ class Spool:
             except SealerDiedError as error:
                 log.error("the sealer died", path=segment.path.name, why=str(error), tries_left=left)
                 continue
-            if "error" in answer:
-                # The disk is full, most likely: nothing is lost by trying again until it is not.
-                log.error("a segment cannot be sealed", path=segment.path.name, why=answer["error"])
-                await asyncio.sleep(RETRY_S)
-                return
             break
         else:
             aside = layout.set_aside(segment.path)
             log.critical("a segment is set aside: sealing it kills the sealer", path=aside.name)
-            self._meters.corrupt(1)
-            self._pass_on(segment)
-            return
+            self._lose(segment)
+            return True
+        if "error" in answer:
+            log.error("a segment cannot be sealed", path=segment.path.name, why=answer["error"])
+            if not segment.path.exists():
+                self._lose(segment)
+                return True
+            # The disk is full, most likely: nothing is lost by trying again until it is not.
+            return False
         for told in answer["segments"]:
             self.catalogue.add(heard(told))
         self._pass_on(segment)
         if answer["damages"]:
             log.error("a segment was damaged, and in part set aside", path=segment.path.name)
             self._meters.corrupt(1)
+            layout.forget_old_damage(self._directory)
         if answer["poison"]:
             log.warning("records could not be understood", reasons=answer["poison"], first=segment.first)
+        return True
+
+    def _lose(self, segment: Closed) -> None:
+        self._meters.corrupt(1)
+        self._pass_on(segment)
 
     def _pass_on(self, segment: Closed) -> None:
         self._closed.popleft()
