@@ -3,7 +3,9 @@ get."""
 
 import asyncio
 import contextlib
+import os
 import random
+import time
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -225,7 +227,15 @@ def test_what_expands_when_it_is_decompressed_is_refused(tmp_path: Path):
     run(go())
 
 
-def test_when_too_much_waits_senders_are_told_when_to_come_back(tmp_path: Path):
+def test_when_too_much_waits_senders_are_told_when_to_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    sync = os.fdatasync
+
+    def take_long(file: int) -> None:
+        time.sleep(0.05)
+        sync(file)
+
+    monkeypatch.setattr(os, "fdatasync", take_long)
+
     async def go() -> None:
         payload = traffic.traces(range(200))
         async with served(tmp_path / "s", request_bytes_max=len(payload), queue_bytes_max=2 * len(payload)) as one:
