@@ -54,8 +54,11 @@ class Reading:
         self._channels: dict[str, tuple[str, Any]] = {}
         #: By group: where its furthest replica was when somebody last asked, and when that was.
         self._ends: dict[str, tuple[float, int]] = {}
+        self._is_stopped = False
 
     async def stop(self) -> None:
+        """Whoever still reads is told to go elsewhere."""
+        self._is_stopped = True
         for _, channel in self._channels.values():
             await channel.close()
 
@@ -142,7 +145,7 @@ class Reading:
                     damaged[name] = None
                 # What is damaged at every replica is never skipped. One that does not answer may have it.
                 is_lost = all(other in damaged for other in group.replicas)
-                if replica or is_lost or refused.code not in PASSING:
+                if replica or is_lost or self._is_stopped or refused.code not in PASSING:
                     raise
                 log.info("reading elsewhere", group=group.id, replica=name, offset=offset, why=str(refused))
                 await self._check_still_there(group, offset, refused)
@@ -285,6 +288,8 @@ class Reading:
     # ------------------------------------------------------------------------------------------- channels
 
     def _channel(self, name: str) -> Any:
+        if self._is_stopped:
+            raise Refused(grpc.StatusCode.UNAVAILABLE, "this gateway is stopping", "STOPPING")
         self._check_reachable(name)
         node = self.node.directory.nodes[name]
         found = self._channels.get(name)
