@@ -147,8 +147,8 @@ def cost() -> list:
         ),
         p.lines(
             "Refused, by reason",
-            "Requests that gateways refused before they stored anything. `overloaded` is back-pressure and does "
-            "its work; `unavailable` is a group without a majority or without room.",
+            "Requests that gateways refused before they stored anything. `resource_exhausted` is back-pressure and "
+            "does its work; `unavailable` is a group without a majority or without room.",
             p.REQUESTS,
             [
                 p.query(
