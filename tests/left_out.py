@@ -1,4 +1,4 @@
-"""What this machine cannot test is written down, so that nobody takes it for passed; `.ci/run` prints it at the end."""
+"""What this machine cannot test is written down, so that nobody takes it for passed: `.ci/run` prints it last."""
 
 from typing import NoReturn
 

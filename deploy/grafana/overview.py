@@ -147,8 +147,8 @@ def cost() -> list:
         ),
         p.lines(
             "Refused, by reason",
-            "Requests that gateways refused before they stored anything. `resource_exhausted` is back-pressure and "
-            "does its work; `unavailable` is a group without a majority or without room.",
+            "Requests that gateways refused before they stored anything. `resource_exhausted` is back-pressure "
+            "and does its work; `unavailable` is a group without a majority or without room.",
             p.REQUESTS,
             [
                 p.query(
@@ -172,7 +172,16 @@ def cost() -> list:
 
 
 def load() -> list:
+    messages = p.rate("ordercast_publish_messages_total", f"{p.DOMAIN}, {p.NODE}", "domain")
+    envelopes = p.rate("ordercast_publish_envelopes_total", f"{p.DOMAIN}, {p.NODE}", "domain")
     return [
+        p.lines(
+            "Messages in an envelope",
+            "Messages that are ordered together. They are more under load: it is what makes load cheap.",
+            p.COUNT,
+            [p.query(f"{messages} / ({envelopes} > 0)", "{{domain}}")],
+            width=8,
+        ),
         p.lines(
             "Processor time by process",
             "1 is one core. A node is one event loop: close to 1, it is what limits.",

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -24,11 +25,13 @@ def rules(path: Path) -> list[dict]:
     return [rule for group in yaml.safe_load(path.read_text())["groups"] for rule in group["rules"]]
 
 
+@cache
 def recorded() -> dict[str, str]:
     """Expressions by the names that they are recorded under."""
     return {rule["record"]: rule["expr"] for rule in rules(CONFIG / "rules.yml")}
 
 
+@cache
 def labels_of_metrics() -> dict[str, set[str]]:
     """By each name that Prometheus knows for something that we emit."""
     schema = load()
