@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import ordercast
@@ -33,10 +33,14 @@ class Scene:
     prometheus: Prometheus
     #: Who emits metrics here, in the words of the schema.
     emitters: set[str]
-    logs: list[Path] = field(default_factory=list)
+    #: Beside the nodes, by their logs.
+    processes: dict[Path, subprocess.Popen[bytes]]
 
     def last_words(self) -> str:
-        return "\n".join(f"--- {path.name}\n{tail(path, 15)}" for path in self.logs)
+        return "\n".join(f"--- {path.name}\n{tail(path, 15)}" for path in (*self.processes, self.prometheus.log))
+
+    def all_run(self) -> bool:
+        return all(process.poll() is None for process in self.processes.values())
 
 
 def is_built(module: str) -> bool:
@@ -58,12 +62,12 @@ def has_java() -> bool:
 
 
 @contextmanager
-def process(log: Path, *arguments: str) -> Iterator[None]:
+def process(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """`ordercast ARGUMENTS`, until the end."""
     command = [sys.executable, "-m", "ordercast.cli.main", *arguments]
     with log.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=file) as running:
         try:
-            yield
+            yield running
         finally:
             running.send_signal(signal.SIGTERM)
             try:
@@ -79,10 +83,11 @@ def scene(folder: Path) -> Iterator[Scene]:
         endpoint = f"{HOST}:{telemetry_port}"
         nodes = {f"node-{number}": f"{HOST}:{port}" for number, port in enumerate(ports[:3], start=1)}
         targets = {"nodes": nodes}
-        emitters, logs = set(OF_NODES), []
+        emitters = set(OF_NODES)
+        processes: dict[Path, subprocess.Popen[bytes]] = {}
+        telemetry_log, analytics_log = folder / "telemetry.log", folder / "analytics.log"
         if is_built("ordercast.telemetry.service"):
             targets[TELEMETRY] = {TELEMETRY: f"{HOST}:{ports[3]}"}
-            logs.append(folder / "telemetry.log")
             where = (
                 "--listen",
                 endpoint,
@@ -91,7 +96,7 @@ def scene(folder: Path) -> Iterator[Scene]:
                 "--metrics-listen",
                 f"{HOST}:{ports[3]}",
             )
-            stack.enter_context(process(logs[-1], "serve", TELEMETRY, *where))
+            processes[telemetry_log] = stack.enter_context(process(telemetry_log, "serve", TELEMETRY, *where))
             emitters.add(TELEMETRY)
         cluster = stack.enter_context(LocalCluster(folder / "cluster", options=options(endpoint)))
         for name, address in nodes.items():
@@ -100,14 +105,14 @@ def scene(folder: Path) -> Iterator[Scene]:
         cluster.wait_healthy(timeout_s=START_S_MAX)
         if TELEMETRY in emitters and is_built("ordercast.analytics.run") and has_java():
             targets[ANALYTICS] = {ANALYTICS: f"{HOST}:{ports[4]}"}
-            logs.append(folder / "analytics.log")
             where = ("--address", endpoint, "--output", str(folder / "tables"), "--trigger", "2")
             listen = ("--metrics-listen", f"{HOST}:{ports[4]}")
-            stack.enter_context(process(logs[-1], ANALYTICS, "run", *where, *listen))
+            job = process(analytics_log, ANALYTICS, "run", *where, *listen)
+            processes[analytics_log] = stack.enter_context(job)
             emitters.add(ANALYTICS)
         stack.enter_context(load(cluster))
         server = stack.enter_context(prometheus(folder, targets))
-        yield Scene(cluster, server, emitters, [*logs, server.log])
+        yield Scene(cluster, server, emitters, processes)
 
 
 def options(endpoint: str) -> list[str]:

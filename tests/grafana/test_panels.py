@@ -66,7 +66,7 @@ def missing(made: Scene, timeout_s: float) -> list[str]:
             for name in sorted(names - RARE - ({SENT} if TELEMETRY not in made.emitters else set()))
             if emitter_of(name) in made.emitters and not made.prometheus.query(name)
         ]
-        if not found or time.monotonic() > deadline:
+        if not found or not made.all_run() or time.monotonic() > deadline:
             return found
         time.sleep(1)
 
