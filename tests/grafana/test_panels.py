@@ -5,6 +5,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ordercast.local.cluster import wait_until
 from ordercast.telemetry.schema.model import load
 from tests.grafana.committed import Panel, panels
@@ -12,7 +14,7 @@ from tests.grafana.scene import TELEMETRY, Scene, scene
 from tests.prometheus.expressions import labels_of_metrics, names_in, recorded
 
 #: A machine that runs other tests at the same time is slow, and windows of the Spark job take most of a minute.
-SHOWN_S_MAX = 180.0
+SHOWN_S_MAX = 400.0
 #: What is in order does not happen here: panels about it show none, by their own words (`or vector(0)`, `* 0`).
 RARE = {
     "ordercast_inputs_refused_total",
@@ -28,6 +30,7 @@ SENT = "ordercast_telemetry_sent_total"
 STAGES = "(ordercast_stage_duration_seconds_count)"
 
 
+@pytest.mark.timeout(600)
 def test_every_panel_shows_something(tmp_path: Path):
     with scene(tmp_path) as made:
         wait_until("all nodes are scraped", lambda: value(made, 'sum(up{job="ordercast"})') == 3, SHOWN_S_MAX)
@@ -35,7 +38,8 @@ def test_every_panel_shows_something(tmp_path: Path):
             "there is traffic", lambda: value(made, "sum(ordercast_publish_messages_total)") > 0, SHOWN_S_MAX
         )
         made.cluster.kill("node-3")
-        assert missing(made, SHOWN_S_MAX) == [], made.last_words()
+        lacking = missing(made, SHOWN_S_MAX)
+        assert lacking == [], "\n".join([*lacking, made.last_words()])
         assert exemplars(made) >= {
             "ordercast_publish_duration_seconds_bucket",
             "ordercast_stage_duration_seconds_bucket",
