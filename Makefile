@@ -11,10 +11,10 @@ LOCK_OPTIONS ?=
 PROTOC_PLUGINS := python pyi grpc_python
 PROTO_FILES = $(wildcard proto/ordercast/v1/*.proto)
 
-.PHONY: help setup demo run test lint baseline proto schema dashboards sim chaos bench simbench mutants papers lock clean
+.PHONY: help setup demo run test test-long lint baseline proto schema dashboards sim chaos bench simbench mutants papers lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: .venv/.ready ## make .venv from requirements/dev.lock and install the project into it
 
@@ -62,8 +62,11 @@ run: setup ## run a cluster of three nodes on this machine, until Ctrl-C
 	$(BIN)/ordercast up
 
 # Tests start hundreds of processes: compiling the same modules in each of them would take minutes.
-test: setup .venv/.bench .venv/.analytics .venv/.prometheus ## run all tests
+test: setup .venv/.bench .venv/.analytics .venv/.prometheus ## run the tests
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
+
+test-long: setup .venv/.bench .venv/.analytics .venv/.prometheus ## run the tests that take long: more seeds, more faults, more of each kind
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -m long
 
 lint: setup ## check format, style, types and the wire contract
 	$(BIN)/ruff format --check

@@ -10,7 +10,7 @@ SECONDS = 12.0
 MUTANT_SECONDS = 8.0
 
 
-@pytest.mark.parametrize("ordering", ["causal", "total"])
+@pytest.mark.parametrize("ordering", ["causal", pytest.param("total", marks=pytest.mark.long)])
 def test_a_run_of_random_kills_pauses_and_partitions_is_clean(tmp_path, ordering):
     report = Chaos(tmp_path, seconds=SECONDS, seed=2, protocol="isis", ordering=ordering).run()
     assert report.verdict.is_clean, report.verdict.findings
@@ -29,6 +29,7 @@ def test_a_run_in_which_replicas_change_all_the_time_and_disks_are_lost_is_clean
     assert report.reconfigured["changes_done"] > 0
 
 
+@pytest.mark.long
 def test_disks_that_answer_before_they_sync_are_noticed_by_what_is_lost(tmp_path):
     report = Chaos(tmp_path, seconds=MUTANT_SECONDS, seed=1, mutant="answers-before-fsync", protocol="isis").run()
     # Some processes find out by themselves that what they have cannot be, and end.

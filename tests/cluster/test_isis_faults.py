@@ -34,7 +34,7 @@ def cluster(make_module_cluster: MakeCluster) -> LocalCluster:
 # ------------------------------------------------------------------------------------------------------ kills
 
 
-@pytest.mark.parametrize("ordering", [CAUSAL, TOTAL])
+@pytest.mark.parametrize("ordering", [CAUSAL, pytest.param(TOTAL, marks=pytest.mark.long)])
 def test_the_token_holder_is_killed_under_load_and_what_was_acknowledged_stays(cluster, ordering):
     groups = [f"killed-{ordering}-{letter}" for letter in "abc"]
 
@@ -66,7 +66,7 @@ def test_a_process_that_comes_back_at_once_is_a_new_member(cluster):
     run_in_views(cluster, groups, during)
 
 
-@pytest.mark.parametrize("ordering", [CAUSAL, TOTAL])
+@pytest.mark.parametrize("ordering", [CAUSAL, pytest.param(TOTAL, marks=pytest.mark.long)])
 def test_all_are_killed_at_once_twice_in_a_row(cluster, ordering):
     groups = [f"all-{ordering}-{letter}" for letter in "abc"]
 

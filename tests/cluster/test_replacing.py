@@ -55,7 +55,15 @@ def replace(cluster: LocalCluster, name: str, node: str) -> Group:
     return begin_change(cluster, name, "replace", node, stranger_to(cluster, group_of(cluster, name)))
 
 
-@pytest.mark.parametrize("victim", ["the newcomer", "one that stays", "one that goes", "the membership leader"])
+@pytest.mark.parametrize(
+    "victim",
+    [
+        "the newcomer",
+        pytest.param("one that stays", marks=pytest.mark.long),
+        pytest.param("one that goes", marks=pytest.mark.long),
+        "the membership leader",
+    ],
+)
 def test_a_process_is_killed_in_the_middle_of_a_change_and_comes_back(cluster, victim):
     word = victim.rpartition(" ")[2]
     groups = [f"{word}-a", f"{word}-b"]

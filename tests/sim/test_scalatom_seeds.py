@@ -14,14 +14,14 @@ from ordercast.sim.run import run_scenario, run_seed
 from ordercast.sim.scenario import draw
 
 
-@pytest.mark.parametrize("first", range(1, 201, 25))
+@pytest.mark.parametrize("first", [1, *(pytest.param(n, marks=pytest.mark.long) for n in range(26, 201, 25))])
 def test_no_seed_violates_a_property(first: int) -> None:
     campaign = run_many(range(first, first + 25), jobs=1)
     assert [(r.seed, str(r.violation)) for r in campaign.violations] == []
     assert campaign.delivered > 0
 
 
-@pytest.mark.parametrize("first", range(1, 101, 25))
+@pytest.mark.parametrize("first", [1, *(pytest.param(n, marks=pytest.mark.long) for n in range(26, 101, 25))])
 def test_no_seed_violates_a_property_while_replicas_come_and_go(first: int) -> None:
     campaign = run_many(range(first, first + 25), jobs=1, reconfigure=True)
     assert [(r.seed, str(r.violation)) for r in campaign.violations] == []

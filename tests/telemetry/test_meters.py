@@ -6,7 +6,8 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from ordercast.runtime.telemetry import exposition
+from ordercast.local.cluster import free_ports
+from ordercast.runtime.telemetry.exposition import Server
 from ordercast.runtime.telemetry.meters import LABELS_MAX, OTHER, Exemplar, Meters
 from ordercast.telemetry.schema import names
 
@@ -67,18 +68,15 @@ def test_what_is_not_there_any_more_is_not_told_any_more():
 
 
 def scrape(meters: Meters, accept: str) -> str:
-    server, thread = exposition.serve(meters, "127.0.0.1", 0)
+    (port,) = free_ports(1)
+    server = Server(meters, f"127.0.0.1:{port}")
     try:
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{server.server_port}/metrics", headers={"Accept": accept}
-        )
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Accept": accept})
         with urllib.request.urlopen(request, timeout=10) as answer:
             text: str = answer.read().decode()
             return text
     finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        server.stop()
 
 
 def test_prometheus_reads_them_over_http():

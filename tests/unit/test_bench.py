@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ordercast.bench import cast_stages, cpu_profile, curves, during, stages, table
+from ordercast.bench import cast_stages, cpu_profile, curves, during, stages, table, telemetry_cost
 from ordercast.bench.agenda import Agenda, rotated
 from ordercast.bench.comparison import Result
-from ordercast.bench.goals import Goal, judge
+from ordercast.bench.goals import Goal, judge, of_telemetry
 from ordercast.bench.meter import Meter, Used
 from ordercast.bench.peers.installed import missing
 from ordercast.bench.plan import Plan, pattern_named
@@ -67,7 +67,7 @@ MACHINE = {
 
 def result(rows: list[Row]) -> Result:
     agenda = Agenda(PLAN, ("same",), (1, 64, 1024), ("etcd", "nats"), repetitions=3)
-    return Result(agenda, rows, REPLAYS, [], [], [], MACHINE)
+    return Result(agenda, rows, REPLAYS, [], [], [], [], MACHINE)
 
 
 def goals(rows: list[Row], replays: list[Replay] = REPLAYS, plan: Plan = PLAN) -> dict[str, Goal]:
@@ -455,6 +455,19 @@ def test_envelopes_are_told_of_our_own_rows_only() -> None:
     assert [line.split()[0] for line in text.splitlines() if line.endswith(" 1.50")] == ["groups-1", "groups-64"]
 
 
+def test_what_telemetry_costs_is_told_beside_what_is_there_without_it() -> None:
+    turns = {"off": [1.0, 2.0, 4.0], "1 %": [1.02, 2.0, 4.0], "100 %": [1.5, 3.0, 6.0]}
+    off, few, all_ = telemetry_cost.entries_of(64, turns)
+    assert (off["ratio"], few["ratio"], all_["ratio"]) == (1.0, 1.0, 1.5)
+    assert all_["server_cpu_s_per_10k"] == 3.0
+    text = " ".join(printed(table.telemetry_table([off, few, all_])).split())
+    assert "64 100 % 3 3 1.5 to 6 1.500" in text
+    (goal,) = of_telemetry([off, few, all_])
+    assert goal.met
+    (goal,) = of_telemetry([{**few, "ratio": 1.06}])
+    assert goal.met is False
+
+
 def test_what_an_overload_did_stands_in_a_line_for_each_phase() -> None:
     phase = {"phase": "overload", "offered_per_second": 600_000.0, "acknowledged_per_second": 55_000.0}
     phase |= {"goodput_ratio": 0.92, "refused_per_second": 15_000.0, "p99_ms": 950.0, "rss_anon_mb_max": 130.0}
@@ -509,7 +522,17 @@ def test_what_is_saved_is_the_whole_run(tmp_path: Path) -> None:
     need_matplotlib()
     save(result(ROWS), tmp_path)
     document = json.loads((tmp_path / "latest.json").read_text())
-    assert list(document) == ["rows", "replay", "stages", "overload", "profile", "goals", "plan", "machine"]
+    assert list(document) == [
+        "rows",
+        "replay",
+        "stages",
+        "overload",
+        "telemetry",
+        "profile",
+        "goals",
+        "plan",
+        "machine",
+    ]
     assert document["rows"][0]["system"] == "ordercast"
     assert document["replay"][1]["messages"] == 1_000_000
     assert document["plan"]["repetitions"] == 3

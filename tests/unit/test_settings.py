@@ -5,7 +5,8 @@ import tomllib
 
 import pytest
 
-from ordercast.runtime.settings import ProcessSettings, SettingsError, TlsSettings, parse, split_address
+from ordercast.runtime.setting_sources import SettingsError
+from ordercast.runtime.settings import ProcessSettings, TlsSettings, parse, split_address
 from tests.unit.certificates import Authority
 
 

@@ -25,6 +25,7 @@ class Agenda:
     is_profiled: bool = False
     has_stages: bool = False
     has_overload: bool = False
+    has_telemetry: bool = False
 
     def trials(self) -> list[Trial]:
         """Those of one repetition.

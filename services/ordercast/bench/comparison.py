@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ordercast.bench import cpu_profile, environment, goals, long_replay, overload, stages, trial
+from ordercast.bench import cpu_profile, environment, goals, long_replay, overload, stages, telemetry_cost, trial
 from ordercast.bench.agenda import Agenda
 from ordercast.bench.goals import Goal
 from ordercast.bench.rows import Replay, Row, medians
@@ -20,11 +20,12 @@ class Result:
     stages: list[dict[str, Any]]
     profile: list[dict[str, Any]]
     overload: list[dict[str, Any]]
+    telemetry: list[dict[str, Any]]
     machine: dict[str, Any]
 
     @property
     def goals(self) -> list[Goal]:
-        return goals.judge(self.rows, self.replays, self.agenda.plan)
+        return [*goals.judge(self.rows, self.replays, self.agenda.plan), *goals.of_telemetry(self.telemetry)]
 
     def document(self) -> dict[str, Any]:
         return {
@@ -32,6 +33,7 @@ class Result:
             "replay": [asdict(replay) for replay in self.replays],
             "stages": self.stages,
             "overload": self.overload,
+            "telemetry": self.telemetry,
             "profile": self.profile,
             "goals": [asdict(goal) for goal in self.goals],
             "plan": {**asdict(self.agenda.plan), "repetitions": self.agenda.repetitions},
@@ -55,6 +57,7 @@ def run(agenda: Agenda, say: Say) -> Result:
         stages.measure(agenda.plan, say) if agenda.has_stages else [],
         cpu_profile.run(agenda.plan, max(agenda.depths), say) if agenda.is_profiled else [],
         overload.measure(agenda.plan, say) if agenda.has_overload else [],
+        telemetry_cost.measure(agenda.plan, agenda.depths, say) if agenda.has_telemetry else [],
         environment.facts(),
     )
 

@@ -5,9 +5,10 @@ three nodes; to one group, where two protocols of ours are compared. What was no
 missed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from ordercast.bench.plan import CAUSAL, GROUPS_PREFIX, ISIS, ONE, SAME, SCALATOM, Plan
 from ordercast.bench.rows import Replay, Row
@@ -104,6 +105,20 @@ def _beside_scalatom(rows: Sequence[Row], plan: Plan) -> list[Goal]:
         at_most(
             "1 in flight, one group: p50 ms of CBCAST, half of SCALATOM's", p50.get(OWN), 0.5, p50.get(SCALATOM)
         )
+    ]
+
+
+def of_telemetry(entries: Sequence[Mapping[str, Any]]) -> list[Goal]:
+    """That of what is not kept hardly anybody notices anything."""
+    return [
+        at_most(
+            f"{entry['in_flight']:,} in flight: server CPU, telemetry at {entry['telemetry']}, within 5 % of off",
+            entry["ratio"],
+            1.05,
+            1.0,
+        )
+        for entry in entries
+        if entry["telemetry"] == "1 %"
     ]
 
 

@@ -121,6 +121,25 @@ def overload_table(phases: Sequence[dict[str, Any]]) -> Table:
     return found
 
 
+def telemetry_table(entries: Sequence[dict[str, Any]]) -> Table:
+    found = _table(
+        "what telemetry costs the servers, in turns",
+        ("in flight", "telemetry"),
+        ("turns", "server CPU s/10k", "quartiles", "of off", "quartiles"),
+    )
+    for entry in entries:
+        found.add_row(
+            f"{entry['in_flight']:,}",
+            entry["telemetry"],
+            str(entry["turns"]),
+            figure(entry["server_cpu_s_per_10k"]),
+            " to ".join(figure(value) for value in entry["server_cpu_s_per_10k_quartiles"]),
+            f"{entry['ratio']:.3f}",
+            " to ".join(f"{value:.3f}" for value in entry["ratio_quartiles"]),
+        )
+    return found
+
+
 def change_table(change: dict[str, Any]) -> Table:
     whose = ", which has the client's gateway," if change["is_gateways"] else ""
     found = _table(

@@ -109,6 +109,9 @@ ReplayMessages = Annotated[
 Profile = Annotated[bool, typer.Option("--profile", help="Also say where the servers' time goes.")]
 Stages = Annotated[bool, typer.Option("--stages", help="Also say where a message's time goes.")]
 Overload = Annotated[bool, typer.Option("--overload", help="Also offer ten times what the cluster can order.")]
+Telemetry = Annotated[
+    bool, typer.Option("--telemetry", help="Also say what telemetry costs: off, at 1 % and at 100 %, in turns.")
+]
 During = Annotated[
     str | None,
     typer.Option(
@@ -141,6 +144,7 @@ def bench(
     profile: Profile = False,
     stages: Stages = False,
     overload: Overload = False,
+    telemetry: Telemetry = False,
     during: During = None,
     save: Save = None,
     json: Json = False,
@@ -185,6 +189,7 @@ def bench(
         is_profiled=profile,
         has_stages=stages,
         has_overload=overload,
+        has_telemetry=telemetry,
     )
     if replicas > nodes:
         raise typer.BadParameter(f"{nodes} nodes cannot hold {replicas} replicas")
@@ -326,6 +331,8 @@ def show(result: "Result") -> None:
         out.print(table.stages_table(result.stages))
     if result.overload:
         out.print(table.overload_table(result.overload))
+    if result.telemetry:
+        out.print(table.telemetry_table(result.telemetry))
     # Without peers, most goals are about what was not measured.
     goals = [goal for goal in result.goals if result.agenda.peers or goal.met is not None]
     if result.agenda.peers or (protocol and goals):

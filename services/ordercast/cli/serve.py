@@ -4,9 +4,11 @@ import typer
 
 
 def serve(context: typer.Context) -> None:
-    """Run any set of membership, consensus, sequencer and gateway in this process. Settings follow.
+    """Run any set of membership, consensus, sequencer and gateway in this process; or telemetry. Settings follow.
 
     `ordercast serve membership consensus sequencer gateway --name n1 --data ./n1`
+
+    `ordercast serve telemetry --data ./telemetry`
 
     `ordercast serve gateway --help` explains every setting; `--print-config` shows what they come to.
     """

@@ -30,15 +30,38 @@ SERVICES: dict[str, type[Service]] = {
 }
 
 
+#: Not a part of a node: a process of its own, with settings of its own.
+TELEMETRY = "telemetry"
+
+
 def run(arguments: list[str]) -> None:
     """Services first, then settings as flags."""
     count = next((i for i, argument in enumerate(arguments) if argument.startswith("-")), len(arguments))
     names, settings = arguments[:count], arguments[count:]
+    if names == [TELEMETRY]:
+        run_telemetry(settings)
+        return
+    if TELEMETRY in names:
+        print("telemetry is a process of its own: `ordercast serve telemetry`, without others", file=sys.stderr)
+        sys.exit(2)
     unknown = [name for name in names if name not in SERVICES]
     if unknown or not names:
-        print(f"which services? There are {', '.join(SERVICES)}, and not {unknown}", file=sys.stderr)
+        known = ", ".join((*SERVICES, TELEMETRY))
+        print(f"which services? There are {known}, and not {unknown}", file=sys.stderr)
         sys.exit(2)
     main([SERVICES[name] for name in SERVICES if name in names], settings)
+
+
+def run_telemetry(settings: list[str]) -> None:
+    """What it needs beside the rest is installed only where it runs."""
+    try:
+        from ordercast.telemetry.service import main as serve
+    except ModuleNotFoundError as error:
+        if error.name != "pyarrow":
+            raise
+        print("the telemetry service needs the package pyarrow (ordercast[telemetry])", file=sys.stderr)
+        sys.exit(2)
+    serve(settings)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from ordercast.client.aio_live import LiveSubscription
 from ordercast.client.aio_subscription import Subscription
 from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
 from ordercast.client.session import IN_FLIGHT_MAX, Session, backoff_s
+from ordercast.client.tracing import current_context
 from ordercast.client.types import (
     TLS,
     Groups,
@@ -188,12 +189,20 @@ class Connection(AsyncAdmin):
         deadline = loop.time() + within
         soon: ReceiptFuture = loop.create_future()
         size = message.ByteSize()
+        trace = current_context()
 
         def admit() -> None:
             if self._is_closed:
                 raise Unavailable("the connection was closed")
             self._session.publish(
-                message, groups, size=size, handle=soon, deadline=deadline, unordered=unordered, after=after
+                message,
+                groups,
+                size=size,
+                handle=soon,
+                deadline=deadline,
+                unordered=unordered,
+                after=after,
+                trace=trace,
             )
 
         if self._waiting or not self._session.has_room(size):

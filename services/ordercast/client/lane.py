@@ -45,6 +45,8 @@ class Item(Generic[H]):
     doubts: int = 0
     #: The latest refusal.
     refusal: OrdercastError | None = None
+    #: The caller's own trace: see tracing.py.
+    trace: bytes = b""
 
 
 @dataclass(slots=True, eq=False)

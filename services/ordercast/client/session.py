@@ -153,6 +153,7 @@ class Session(Generic[H]):
         deadline: float,
         unordered: bool = False,
         after: bytes = b"",
+        trace: bytes = b"",
     ) -> None:
         """Take a message of that many bytes. Its outcome comes with `take_settled`, together with the handle."""
         if self.fenced is not None:
@@ -163,7 +164,7 @@ class Session(Generic[H]):
             self._check_after(after)
         lane = self._lane(groups)
         self._tickets += 1
-        item = Item(self._tickets, lane, message, size, unordered, after, deadline, handle)
+        item = Item(self._tickets, lane, message, size, unordered, after, deadline, handle, trace=trace)
         lane.pending += 1
         self.bytes += item.size
         self.queue.append(item)
@@ -365,6 +366,7 @@ class Session(Generic[H]):
             messages=[item.message for item in items],
             unordered=head.unordered,
             session=merge(self.token, head.after) if head.after else self.token,
+            trace=next((item.trace for item in items if item.trace), b""),
         )
 
     # ------------------------------------------------------------------------------------------ replies

@@ -21,6 +21,7 @@ from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, Orderc
 from ordercast.client.session import IN_FLIGHT_MAX, Session, backoff_s
 from ordercast.client.sync_live import SyncLiveSubscription
 from ordercast.client.sync_subscription import SyncSubscription
+from ordercast.client.tracing import current_context
 from ordercast.client.types import (
     TLS,
     Groups,
@@ -187,7 +188,14 @@ class SyncConnection(SyncAdmin):
                 if self._is_closed or not self._threads:
                     raise FailedPrecondition("the connection is not open: use `with`")
                 self._session.publish(
-                    message, groups, size=size, handle=soon, deadline=deadline, unordered=unordered, after=after
+                    message,
+                    groups,
+                    size=size,
+                    handle=soon,
+                    deadline=deadline,
+                    unordered=unordered,
+                    after=after,
+                    trace=current_context(),
                 )
                 self._after_change()
         finally:

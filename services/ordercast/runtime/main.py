@@ -10,7 +10,8 @@ import structlog
 from ordercast.runtime import logs
 from ordercast.runtime.node import EXIT_REFUSED, Node, Service
 from ordercast.runtime.server import ListenError
-from ordercast.runtime.settings import ProcessSettings, SettingsError, parse
+from ordercast.runtime.setting_sources import SettingsError
+from ordercast.runtime.settings import ProcessSettings, parse
 from ordercast.runtime.storage import StorageError
 from ordercast.runtime.tls import TlsError
 

@@ -39,8 +39,10 @@ class GrpcServer:
         self,
         connections_max: int = CONNECTIONS_MAX,
         streams_max: int = STREAMS_MAX,
+        receive_bytes_max: int = MESSAGE_BYTES_MAX,
+        send_bytes_max: int = MESSAGE_BYTES_MAX,
     ) -> None:
-        options = _options(connections_max, streams_max)
+        options = _options(connections_max, streams_max, receive_bytes_max, send_bytes_max)
         self._server = grpc.aio.server(interceptors=[Guard()], options=options)
         self._health = health.aio.HealthServicer()
         self._names = [""]
@@ -79,11 +81,13 @@ class GrpcServer:
         await self._server.stop(grace_s)
 
 
-def _options(connections_max: int, streams_max: int) -> list[tuple[str, int]]:
+def _options(
+    connections_max: int, streams_max: int, receive_bytes_max: int, send_bytes_max: int
+) -> list[tuple[str, int]]:
     # There is no age limit on connections: streams between processes are meant to last.
     return [
-        ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
-        ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+        ("grpc.max_receive_message_length", receive_bytes_max),
+        ("grpc.max_send_message_length", send_bytes_max),
         ("grpc.keepalive_time_ms", KEEPALIVE_S * 1000),
         ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_S * 1000),
         ("grpc.keepalive_permit_without_calls", 1),

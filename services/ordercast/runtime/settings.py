@@ -5,27 +5,15 @@ A setting `storage.map_bytes` is the flag `--storage.map-bytes`, the variable `O
 that names it, wherever it stands: a setting that is silently ignored is worse than a process that does not start.
 """
 
-import argparse
-import json
-import os
 import re
-import tomllib
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FilePath, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, FilePath, ValidationError
 from pydantic import model_validator as validates_model
-from pydantic.fields import FieldInfo
-from pydantic_settings import (
-    BaseSettings,
-    CliSettingsSource,
-    EnvSettingsSource,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
-from pydantic_settings import SettingsError as SourceError
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from ordercast.runtime.setting_sources import Section, explained, gather, to_toml
 
 Service = Literal["membership", "consensus", "sequencer", "gateway"]
 
@@ -38,15 +26,8 @@ PEER_MESSAGE_BYTES_MAX = 1 << 30
 ENVELOPE_BYTES_MAX = 32 << 20
 MEMBERSHIP_NODES_MAX = 15
 
-#: Kubernetes tells every pod about the services beside it in variables like these, named after the services:
-#: those of a release called "ordercast" begin as ours do.
-SERVICE_LINK = re.compile(
-    r"(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
-)
-
-
-class SettingsError(Exception):
-    """The process cannot run with these settings. The text has one line for each thing that is wrong."""
+#: Variables that the telemetry service is set with; `TELEMETRY__` would be a section of ours.
+OF_THE_TELEMETRY_SERVICE = re.compile(r"ORDERCAST_TELEMETRY_[^_]")
 
 
 # --- Addresses
@@ -120,10 +101,6 @@ DomainShare = Annotated[str, AfterValidator(_domain_share)]
 
 
 # --- Sections
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class StorageSettings(Section):
@@ -420,121 +397,13 @@ def parse(argv: list[str], services: tuple[str, ...]) -> ProcessSettings:
 
     `--help` and `--print-config` print and raise SystemExit(0).
     """
-    parser = _Parser(
-        prog=f"ordercast serve {' '.join(services)}",
-        description="Flags win over variables (ORDERCAST_STORAGE__MAP_BYTES), and those over the file.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with settings (ORDERCAST_CONFIG)")
-    parser.add_argument(
-        "--print-config", action="store_true", help="print the settings that result, as such a file, and exit"
-    )
+    given = gather(Settable, argv, f"ordercast serve {' '.join(services)}", OF_THE_TELEMETRY_SERVICE)
     try:
-        flags = CliSettingsSource[Settable](Settable, root_parser=parser)
-        parsed = vars(parser.parse_args(argv))
-        config, print_config = parsed.pop("config"), parsed.pop("print_config")
-        given = flags(parsed_args=parsed)()
-        environment = _environment()
-    except SourceError as error:
-        raise SettingsError(str(error)) from error
-    config = config or os.environ.get(f"{ENV_PREFIX}CONFIG")
-    file = _file(Path(config)) if config else {}
-    settings = _validated(_joined(file, environment, given), services)
-    if print_config:
-        print(to_toml(settings), end="")
+        settings = ProcessSettings(**{**given.values, "services": services})
+    except ValidationError as error:
+        raise explained(error) from error
+    if given.is_to_print:
+        values = settings.model_dump(mode="json", exclude={"services"}, exclude_none=True)
+        print(to_toml(f"services: {' '.join(services)}", values), end="")
         raise SystemExit(0)
     return settings
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise SettingsError(message)
-
-
-def _environment() -> dict[str, Any]:
-    known = {f"{ENV_PREFIX}CONFIG", *(ENV_PREFIX + "__".join(path).upper() for path, _ in _paths(Settable))}
-    unknown = [
-        name
-        for name in sorted(os.environ)
-        if name.upper().startswith(ENV_PREFIX)
-        and name.upper() not in known
-        and not SERVICE_LINK.fullmatch(name[len(ENV_PREFIX) :])
-    ]
-    if unknown:
-        raise SettingsError("\n".join(f"{name}: there is no such setting" for name in unknown))
-    return EnvSettingsSource(Settable)()
-
-
-def _paths(model: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
-    """Every setting, as the names that lead to it; a section comes before what is in it."""
-    for name, field in model.model_fields.items():
-        yield (*above, name), field
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
-            yield from _paths(field.annotation, (*above, name))
-
-
-def _file(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            content = tomllib.load(file)
-    except OSError as error:
-        raise SettingsError(f"{path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path}: not TOML: {error}") from error
-    if "services" in content:
-        raise SettingsError(f"{path}: services: the command says which services run, not the settings")
-    return content
-
-
-def _joined(*sources: Mapping[str, Any]) -> dict[str, Any]:
-    """The later source wins, setting by setting."""
-    result: dict[str, Any] = {}
-    for source in sources:
-        for key, value in source.items():
-            before = result.get(key)
-            if isinstance(before, dict) and isinstance(value, dict):
-                result[key] = _joined(before, value)
-            else:
-                result[key] = value
-    return result
-
-
-def _validated(given: dict[str, Any], services: tuple[str, ...]) -> ProcessSettings:
-    try:
-        return ProcessSettings(**{**given, "services": services})
-    except ValidationError as error:
-        # A default that is taken from another setting is not made while anything before it is wrong: no news.
-        wrong = [dict(each) for each in error.errors() if each["type"] != "default_factory_not_called"]
-        raise SettingsError("\n".join(map(_explained, wrong))) from error
-
-
-def _explained(error: dict[str, Any]) -> str:
-    path = ".".join(str(part) for part in error["loc"])
-    match error["type"]:
-        case "extra_forbidden":
-            return f"{path}: there is no such setting"
-        case "missing":
-            return f"{path}: has to be set"
-        case "value_error":
-            return f"{path}: {error['ctx']['error']}" if path else str(error["ctx"]["error"])
-        case _:
-            return f"{path}: {error['msg']} (it is {error['input']!r})"
-
-
-# --- Print
-
-
-def to_toml(settings: ProcessSettings) -> str:
-    """A file that gives the same settings. What is not set is left out: TOML has no word for it."""
-    values = settings.model_dump(mode="json", exclude={"services"}, exclude_none=True)
-    lines = [f"# services: {' '.join(settings.services)}"]
-    lines += [f"{key} = {_toml_value(value)}" for key, value in values.items() if not isinstance(value, dict)]
-    for section, content in values.items():
-        if isinstance(content, dict) and content:
-            lines += ["", f"[{section}]", *(f"{key} = {_toml_value(value)}" for key, value in content.items())]
-    return "\n".join(lines) + "\n"
-
-
-def _toml_value(value: object) -> str:
-    # JSON writes numbers, booleans, texts and lists of them as TOML does, but for DEL, which TOML wants escaped.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cordercast/v1/telemetry.proto\x12\x0cordercast.v1\"\xba\x01\n\x08\x44\x65livery\x12\x15\n\x08position\x18\x01 \x01(\x04H\x00\x88\x01\x01\x12\x13\n\x0b\x65nvelope_id\x18\x02 \x01(\x0c\x12\x11\n\torder_key\x18\x03 \x01(\x0c\x12\x14\n\x0c\x66irst_offset\x18\x04 \x01(\x04\x12\x10\n\x08messages\x18\x05 \x01(\r\x12\x14\n\x0cpublished_ns\x18\x06 \x01(\x06\x12\x14\n\x0c\x64\x65livered_ns\x18\x07 \x01(\x06\x12\x0e\n\x06\x62\x65gins\x18\x08 \x01(\x08\x42\x0b\n\t_position\";\n\rDeliveryBatch\x12*\n\ndeliveries\x18\x01 \x03(\x0b\x32\x16.ordercast.v1.Delivery\"\"\n\nKeepTraces\x12\x14\n\x0c\x65nvelope_ids\x18\x01 \x03(\x0c\"\x16\n\x14\x44\x65scribeSpoolRequest\"m\n\x15\x44\x65scribeSpoolResponse\x12\r\n\x05\x62\x65gin\x18\x01 \x01(\x04\x12\x0e\n\x06sealed\x18\x02 \x01(\x04\x12\x0b\n\x03\x65nd\x18\x03 \x01(\x04\x12\x16\n\x0eschema_version\x18\x04 \x01(\r\x12\x10\n\x08segments\x18\x05 \x03(\x04\".\n\x10ReadSpoolRequest\x12\r\n\x05\x62\x65gin\x18\x01 \x01(\x04\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x04\"\"\n\x11ReadSpoolResponse\x12\r\n\x05\x61rrow\x18\x01 \x01(\x0c\x32\xbc\x01\n\x10TelemetryService\x12X\n\rDescribeSpool\x12\".ordercast.v1.DescribeSpoolRequest\x1a#.ordercast.v1.DescribeSpoolResponse\x12N\n\tReadSpool\x12\x1e.ordercast.v1.ReadSpoolRequest\x1a\x1f.ordercast.v1.ReadSpoolResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cordercast/v1/telemetry.proto\x12\x0cordercast.v1\"\xba\x01\n\x08\x44\x65livery\x12\x15\n\x08position\x18\x01 \x01(\x04H\x00\x88\x01\x01\x12\x13\n\x0b\x65nvelope_id\x18\x02 \x01(\x0c\x12\x11\n\torder_key\x18\x03 \x01(\x0c\x12\x14\n\x0c\x66irst_offset\x18\x04 \x01(\x04\x12\x10\n\x08messages\x18\x05 \x01(\r\x12\x14\n\x0cpublished_ns\x18\x06 \x01(\x06\x12\x14\n\x0c\x64\x65livered_ns\x18\x07 \x01(\x06\x12\x0e\n\x06\x62\x65gins\x18\x08 \x01(\x08\x42\x0b\n\t_position\";\n\rDeliveryBatch\x12*\n\ndeliveries\x18\x01 \x03(\x0b\x32\x16.ordercast.v1.Delivery\"\"\n\nKeepTraces\x12\x14\n\x0c\x65nvelope_ids\x18\x01 \x03(\x0c\"%\n\x14\x44\x65scribeSpoolRequest\x12\r\n\x05\x62\x65gin\x18\x01 \x01(\x04\"~\n\x15\x44\x65scribeSpoolResponse\x12\r\n\x05\x62\x65gin\x18\x01 \x01(\x04\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x04\x12\r\n\x05taken\x18\x03 \x01(\x04\x12\x16\n\x0eschema_version\x18\x04 \x01(\r\x12\x10\n\x08segments\x18\x05 \x03(\x04\x12\x10\n\x08spool_id\x18\x06 \x01(\t\".\n\x10ReadSpoolRequest\x12\r\n\x05\x62\x65gin\x18\x01 \x01(\x04\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x04\"\"\n\x11ReadSpoolResponse\x12\r\n\x05\x61rrow\x18\x01 \x01(\x0c\x32\xbc\x01\n\x10TelemetryService\x12X\n\rDescribeSpool\x12\".ordercast.v1.DescribeSpoolRequest\x1a#.ordercast.v1.DescribeSpoolResponse\x12N\n\tReadSpool\x12\x1e.ordercast.v1.ReadSpoolRequest\x1a\x1f.ordercast.v1.ReadSpoolResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,13 +38,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_KEEPTRACES']._serialized_start=296
   _globals['_KEEPTRACES']._serialized_end=330
   _globals['_DESCRIBESPOOLREQUEST']._serialized_start=332
-  _globals['_DESCRIBESPOOLREQUEST']._serialized_end=354
-  _globals['_DESCRIBESPOOLRESPONSE']._serialized_start=356
-  _globals['_DESCRIBESPOOLRESPONSE']._serialized_end=465
-  _globals['_READSPOOLREQUEST']._serialized_start=467
-  _globals['_READSPOOLREQUEST']._serialized_end=513
-  _globals['_READSPOOLRESPONSE']._serialized_start=515
-  _globals['_READSPOOLRESPONSE']._serialized_end=549
-  _globals['_TELEMETRYSERVICE']._serialized_start=552
-  _globals['_TELEMETRYSERVICE']._serialized_end=740
+  _globals['_DESCRIBESPOOLREQUEST']._serialized_end=369
+  _globals['_DESCRIBESPOOLRESPONSE']._serialized_start=371
+  _globals['_DESCRIBESPOOLRESPONSE']._serialized_end=497
+  _globals['_READSPOOLREQUEST']._serialized_start=499
+  _globals['_READSPOOLREQUEST']._serialized_end=545
+  _globals['_READSPOOLRESPONSE']._serialized_start=547
+  _globals['_READSPOOLRESPONSE']._serialized_end=581
+  _globals['_TELEMETRYSERVICE']._serialized_start=584
+  _globals['_TELEMETRYSERVICE']._serialized_end=772
 # @@protoc_insertion_point(module_scope)

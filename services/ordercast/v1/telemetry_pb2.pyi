@@ -39,22 +39,26 @@ class KeepTraces(_message.Message):
     def __init__(self, envelope_ids: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class DescribeSpoolRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("begin",)
+    BEGIN_FIELD_NUMBER: _ClassVar[int]
+    begin: int
+    def __init__(self, begin: _Optional[int] = ...) -> None: ...
 
 class DescribeSpoolResponse(_message.Message):
-    __slots__ = ("begin", "sealed", "end", "schema_version", "segments")
+    __slots__ = ("begin", "end", "taken", "schema_version", "segments", "spool_id")
     BEGIN_FIELD_NUMBER: _ClassVar[int]
-    SEALED_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
+    TAKEN_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_VERSION_FIELD_NUMBER: _ClassVar[int]
     SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    SPOOL_ID_FIELD_NUMBER: _ClassVar[int]
     begin: int
-    sealed: int
     end: int
+    taken: int
     schema_version: int
     segments: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, begin: _Optional[int] = ..., sealed: _Optional[int] = ..., end: _Optional[int] = ..., schema_version: _Optional[int] = ..., segments: _Optional[_Iterable[int]] = ...) -> None: ...
+    spool_id: str
+    def __init__(self, begin: _Optional[int] = ..., end: _Optional[int] = ..., taken: _Optional[int] = ..., schema_version: _Optional[int] = ..., segments: _Optional[_Iterable[int]] = ..., spool_id: _Optional[str] = ...) -> None: ...
 
 class ReadSpoolRequest(_message.Message):
     __slots__ = ("begin", "end")

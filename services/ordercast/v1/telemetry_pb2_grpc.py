@@ -27,7 +27,7 @@ if _version_not_supported:
 
 class TelemetryServiceStub:
     """Reads what was received, by offset. An offset is the number of one record: a span, a delivery, a point of a metric,
-    or an event.
+    or an event. Offsets rise; what was lost leaves its numbers unused.
     """
 
     def __init__(self, channel):
@@ -50,7 +50,7 @@ class TelemetryServiceStub:
 
 class TelemetryServiceServicer:
     """Reads what was received, by offset. An offset is the number of one record: a span, a delivery, a point of a metric,
-    or an event.
+    or an event. Offsets rise; what was lost leaves its numbers unused.
     """
 
     def DescribeSpool(self, request, context):
@@ -61,7 +61,10 @@ class TelemetryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReadSpool(self, request, context):
-        """Records with offsets in a range, as Arrow. What is below the beginning is answered with OUT_OF_RANGE.
+        """Records with offsets in a range, as Arrow. What is below the beginning, or not below the end, is answered with
+        OUT_OF_RANGE, whose ErrorInfo has `begin` and `end` of the spool. Records that are lost, because they are damaged on
+        the disk, are answered with DATA_LOSS once all before them were sent; its ErrorInfo has `begin` and `end` of what
+        is lost, and the reader goes on at that end.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -90,7 +93,7 @@ def add_TelemetryServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class TelemetryService:
     """Reads what was received, by offset. An offset is the number of one record: a span, a delivery, a point of a metric,
-    or an event.
+    or an event. Offsets rise; what was lost leaves its numbers unused.
     """
 
     @staticmethod

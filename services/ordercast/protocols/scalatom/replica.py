@@ -66,6 +66,8 @@ class Replica:
         self._unresolved_heap: list[tuple[int, bytes]] = []
         #: Decided and not delivered, as order keys.
         self.queue: list[bytes] = []
+        #: The undecided envelope that its head has to wait for, when somebody last asked.
+        self.head_waits_for: bytes | None = None
         self.queued: dict[bytes, bytes] = {}
         #: The delivered prefix.
         self.position = 0
@@ -204,7 +206,8 @@ class Replica:
             return None
         key = self.queue[0]
         sn = sn_of(key)
-        if self.blocker(sn) is not None or not self.is_complete_up_to(sn, own_clock):
+        self.head_waits_for = self.blocker(sn)
+        if self.head_waits_for is not None or not self.is_complete_up_to(sn, own_clock):
             return None
         return key
 

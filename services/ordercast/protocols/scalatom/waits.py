@@ -7,7 +7,6 @@ gossip that came in the step completes; for an undecided predecessor; or just fo
 
 from typing import TYPE_CHECKING
 
-from ordercast.core.ids import sn_of
 from ordercast.core.machine import Event, Observe, Receive
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.replica import Replica
@@ -16,9 +15,6 @@ from ordercast.v1.sequencer_pb2 import Disseminate
 if TYPE_CHECKING:
     from ordercast.protocols.scalatom.machine import Scalatom
 
-#: A head of a queue whose predecessors are not known.
-HISTORIES = "histories"
-
 
 class Waits:
     def __init__(self, machine: "Scalatom") -> None:
@@ -26,8 +22,8 @@ class Waits:
         #: Of the current step.
         self.cause: Event | None = None
         self._decided: dict[bytes, None] = {}
-        #: By group: the head of its queue, and what it waits for.
-        self.heads: dict[str, tuple[bytes, str]] = {}
+        #: By group: the head of its queue, and the undecided envelope that it waits for; if none, for histories.
+        self.heads: dict[str, tuple[bytes, bytes | None]] = {}
 
     def begin(self, event: Event) -> None:
         self.cause = event
@@ -64,18 +60,9 @@ class Waits:
         """The head of the queue cannot be delivered yet."""
         if not self.machine.observe or not replica.queue:
             return
-        key = replica.queue[0]
-        before = self.heads.get(replica.name)
-        was_waiting = before is not None and before[0] == key and before[1] == HISTORIES
-        sn = sn_of(key)
-        if not replica.is_complete_up_to(sn, replica.clock):
-            reason = HISTORIES
-        else:
-            blocker = replica.blocker(sn)
-            reason = f"message:{blocker.hex()}" if blocker is not None else ""
-            if was_waiting:
-                self._known(replica, key, self._source())
-        self.heads[replica.name] = (key, reason)
+        head = (replica.queue[0], replica.head_waits_for)
+        if head != self.heads.get(replica.name):
+            self.heads[replica.name] = head
 
     def released(self, replica: Replica, key: bytes) -> str:
         """It is the next one of its group: what it waited for, if it did."""
@@ -83,8 +70,8 @@ class Waits:
             return ""
         head = self.heads.pop(replica.name, None)
         if head is not None and head[0] == key:
-            if head[1] != HISTORIES:
-                return head[1]
+            if head[1] is not None:
+                return f"message:{head[1].hex()}"
             self._known(replica, key, self._source())
         elif key[8:] not in self._decided and replica.position:
             # It was behind another one, which was delivered just now.

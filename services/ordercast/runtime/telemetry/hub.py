@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
-from wsgiref.simple_server import WSGIServer
 
 import structlog
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
@@ -13,12 +12,11 @@ from ordercast.core import packets
 from ordercast.core.ids import group_name
 from ordercast.core.machine import Deliver, Observe
 from ordercast.core.tracing import span_id, trace_id
-from ordercast.runtime.server import ListenError
-from ordercast.runtime.settings import split_address
-from ordercast.runtime.telemetry import exposition, otlp
+from ordercast.runtime.telemetry import otlp
 from ordercast.runtime.telemetry.deliveries import Deliveries, messages_of
-from ordercast.runtime.telemetry.exporter import METRICS, Exporter
-from ordercast.runtime.telemetry.gauges import Gauges
+from ordercast.runtime.telemetry.exporter import LOGS, METRICS, TRACES, Exporter
+from ordercast.runtime.telemetry.exposition import Server
+from ordercast.runtime.telemetry.gauges import MALFORMED, UNEXPECTED, WRONG, Gauges
 from ordercast.runtime.telemetry.ring import Delivered
 from ordercast.runtime.telemetry.tracing import SpanRecord, Tracing, Value
 from ordercast.telemetry.schema import names
@@ -51,7 +49,7 @@ class Telemetry:
         self.gauges = Gauges(node, self.meters)
         self.exporter: Exporter | None = None
         self._deltas = otlp.Deltas(self._wall_ns())
-        self._server: WSGIServer | None = None
+        self._server: Server | None = None
         self._lag = self.meters.histogram(names.METRIC_DELIVERY_LAG)
         self._messages = self.meters.counter(names.METRIC_DELIVERY_MESSAGES)
         self._frames = self.meters.histogram(names.METRIC_FRAME_SIZE)
@@ -60,7 +58,17 @@ class Telemetry:
         self._rounds = self.meters.counter(names.METRIC_CONSENSUS_ROUNDS)
         #: By group: the view that is being begun, and since when.
         self._flushes: dict[str, tuple[str, float]] = {}
+        self._begin_with_zeros()
         self._connect()
+
+    def _begin_with_zeros(self) -> None:
+        """A counter that appears with its first count has no rate until its second."""
+        for signal in (TRACES, METRICS, LOGS):
+            self.meters.counter(names.METRIC_TELEMETRY_SENT).add(0, signal)
+            self.meters.counter(names.METRIC_TELEMETRY_DROPPED).add(0, signal)
+        for reason in (MALFORMED, UNEXPECTED, WRONG):
+            self.meters.counter(names.METRIC_INPUTS_REFUSED).add(0, reason)
+        self.meters.counter(names.METRIC_PEER_RESETS).add(0)
 
     def _connect(self) -> None:
         node = self.node
@@ -84,12 +92,8 @@ class Telemetry:
         """Before the process is known to anybody: a port that is not to be had ends the start."""
         settings = self.settings
         if settings.metrics_listen:
-            host, port = split_address(settings.metrics_listen)
-            try:
-                self._server, _ = exposition.serve(self.meters, host, port)
-            except OSError as error:
-                raise ListenError(f"metrics_listen {settings.metrics_listen}: {error}") from error
-            log.info("serving metrics", port=self._server.server_port)
+            self._server = Server(self.meters, settings.metrics_listen)
+            log.info("serving metrics", port=self._server.port)
         if settings.endpoint:
             channel = self.node.credentials.dial(settings.endpoint, settings.service_name)
             self.exporter = Exporter(channel, self.meters, settings.queue_records_max)
@@ -107,8 +111,7 @@ class Telemetry:
         if self.exporter is not None:
             await self.exporter.stop()
         if self._server is not None:
-            await asyncio.to_thread(self._server.shutdown)
-            self._server.server_close()
+            await asyncio.to_thread(self._server.stop)
 
     async def _run(self) -> None:
         while True:

@@ -3,7 +3,9 @@
 A mark is noted for every envelope, kept or not, so it is as little as possible. Old ones make room for new ones.
 """
 
+from collections import OrderedDict
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ordercast.core.machine import Observe
 
@@ -11,8 +13,7 @@ from ordercast.core.machine import Observe
 ENVELOPES_MAX = 8192
 
 
-@dataclass(slots=True)
-class Mark:
+class Mark(NamedTuple):
     """Times are those of the monotonic clock."""
 
     stage: str
@@ -23,8 +24,7 @@ class Mark:
     blocked_on: str
 
 
-@dataclass(slots=True)
-class Delivered:
+class Delivered(NamedTuple):
     """In one group."""
 
     position: int
@@ -38,7 +38,8 @@ class Way:
     """Of one envelope through this process."""
 
     marks: list[Mark] = field(default_factory=list)
-    deliveries: dict[str, Delivered] = field(default_factory=dict)
+    #: By group.
+    deliveries: dict[str, Delivered] | None = None
     #: The groups that it is for, and how many messages it has, where its gateway is.
     groups: str = ""
     messages: int = 0
@@ -64,14 +65,14 @@ class Ring:
     def __init__(self, envelopes_max: int = ENVELOPES_MAX) -> None:
         self._envelopes_max = envelopes_max
         #: By domain and id, for gateways number the envelopes of each domain apart. The oldest first.
-        self.ways: dict[Key, Way] = {}
+        self.ways: OrderedDict[Key, Way] = OrderedDict()
 
     def of(self, key: Key) -> Way:
         way = self.ways.get(key)
         if way is None:
             way = self.ways[key] = Way()
             if len(self.ways) > self._envelopes_max:
-                del self.ways[next(iter(self.ways))]
+                self.ways.popitem(last=False)
         return way
 
     def note(self, domain: str, effect: Observe, now: float) -> tuple[Way, Mark | None]:

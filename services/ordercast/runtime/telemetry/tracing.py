@@ -5,6 +5,7 @@ second a gateway keeps the slowest one that it answered in each domain, and what
 which remember the stages of their latest envelopes (ring.py).
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -68,9 +69,11 @@ class Tracing:
         self._spread = spread
         self._protocol_of = protocol_of
         self._wall = wall
-        self._wanted: dict[Key, str] = {}
+        self._wanted: OrderedDict[Key, str] = OrderedDict()
         self._slowest: dict[str, Slowest] = {}
         self._failed = 0
+        #: Of stages, by domain and stage.
+        self._labels: dict[tuple[str, str], tuple[str, ...]] = {}
         self._stages = meters.histogram(names.METRIC_STAGE_DURATION)
         self._published = meters.histogram(names.METRIC_PUBLISH_DURATION)
         self._envelopes = meters.counter(names.METRIC_PUBLISH_ENVELOPES)
@@ -86,13 +89,15 @@ class Tracing:
         if stage is not None:
             begun = began(stage, mark, way)
             if begun is not None:
-                labels = (domain, self._protocol_of(domain), stage.label)
+                labels = self._labels.get((domain, stage.label))
+                if labels is None:
+                    labels = (domain, self._protocol_of(domain), stage.label)
+                    self._labels[domain, stage.label] = labels
                 self._observed(self._stages, now - begun, domain, effect.id, way, labels)
-        key = (domain, effect.id)
         if effect.trace:
             self._keep(way, effect.trace)
-        elif key in self._wanted:
-            way.kept = way.kept or self._wanted.pop(key)
+        elif self._wanted and (domain, effect.id) in self._wanted:
+            way.kept = way.kept or self._wanted.pop((domain, effect.id))
         if mark.stage == "submit":
             way.groups, way.messages = effect.detail, effect.messages
         elif mark.stage == "answered":
@@ -103,6 +108,8 @@ class Tracing:
     def delivered(self, domain: str, group: str, id_: bytes, trace: bytes, delivered: Delivered) -> None:
         """In the log of a replica here."""
         way = self.ring.of((domain, id_))
+        if way.deliveries is None:
+            way.deliveries = {}
         way.deliveries[group] = delivered
         if trace:
             self._keep(way, trace)
@@ -154,7 +161,7 @@ class Tracing:
             # It may still come here: a replica may be far behind.
             self._wanted[key] = why
             if len(self._wanted) > WANTED_MAX:
-                del self._wanted[next(iter(self._wanted))]
+                self._wanted.popitem(last=False)
         elif not way.kept:
             way.kept = why
             self._tell(domain, id_, way)
@@ -182,7 +189,7 @@ class Tracing:
             attributes[names.ATTRIBUTE_BLOCKED_ON] = _for_people(mark.blocked_on)
         if mark.group:
             attributes[names.ATTRIBUTE_GROUP] = group_name(mark.group)
-        delivered = way.deliveries.get(mark.group)
+        delivered = way.deliveries.get(mark.group) if way.deliveries is not None else None
         if stage.span == names.SPAN_DELIVER and delivered is not None:
             attributes |= _of_delivery(group_name(mark.group), delivered)
         own = span_id(trace, self.process, f"{stage.span} {mark.group}")

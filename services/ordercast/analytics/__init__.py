@@ -1,0 +1,1 @@
+"""Analytics: what Spark makes of the telemetry that the telemetry service keeps."""

@@ -1,0 +1,78 @@
+"""The telemetry service, as a process beside a local cluster."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+
+from ordercast.local.cluster import HOST, ClusterError, free_ports, is_serving, tail
+
+START_S_MAX = 20.0
+STOP_S_MAX = 20.0
+LOOK_S = 0.1
+
+
+class LocalTelemetry:
+    def __init__(self, directory: Path, *, options: tuple[str, ...] = ()) -> None:
+        self.directory = directory
+        self.options = options
+        port, metrics_port = free_ports(2)
+        self.address = f"{HOST}:{port}"
+        self.metrics_address = f"{HOST}:{metrics_port}"
+        self.log = directory / "telemetry.log"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        command = [
+            sys.executable,
+            "-m",
+            "ordercast.telemetry",
+            f"--listen={self.address}",
+            f"--metrics-listen={self.metrics_address}",
+            f"--data={self.directory / 'spool'}",
+            *self.options,
+        ]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("ORDERCAST_")}
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment, start_new_session=True
+            )
+        self._wait_healthy()
+
+    def _wait_healthy(self) -> None:
+        deadline = time.monotonic() + START_S_MAX
+        while not is_serving(self.address):
+            if self.process is None or self.process.poll() is not None or time.monotonic() > deadline:
+                raise ClusterError(f"the telemetry service does not start: {tail(self.log)}")
+            time.sleep(LOOK_S)
+
+    def stop(self) -> int:
+        """The exit code."""
+        if self.process is None:
+            return 0
+        self.process.terminate()
+        try:
+            return self.process.wait(STOP_S_MAX)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+        finally:
+            self.process = None
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def __enter__(self) -> "LocalTelemetry":
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()

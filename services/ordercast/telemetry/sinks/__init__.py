@@ -1,0 +1,1 @@
+"""Where the telemetry service puts what it takes: a spool of its own, or Kafka."""
