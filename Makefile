@@ -11,7 +11,7 @@ LOCK_OPTIONS ?=
 PROTOC_PLUGINS := python pyi grpc_python
 PROTO_FILES = $(wildcard proto/ordercast/v1/*.proto)
 
-.PHONY: help setup demo run test test-long lint baseline proto schema sim chaos bench simbench mutants papers lock clean
+.PHONY: help setup demo run test test-long lint baseline proto schema dashboards sim chaos bench simbench mutants papers lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,20 @@ setup: .venv/.ready ## make .venv from requirements/dev.lock and install the pro
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/analytics.lock
 	@touch $@
 
+# Prometheus and promtool, out of Debian's package and not installed: that would start a server on this machine.
+.venv/.prometheus: .venv/.ready
+	@if command -v prometheus >/dev/null && command -v promtool >/dev/null; then \
+		touch $@; \
+	elif ! command -v apt-get >/dev/null; then \
+		echo "no prometheus and no apt-get here: tests with Prometheus are left out" >&2; \
+	else \
+		rm -rf .venv/prometheus && mkdir .venv/prometheus && cd .venv/prometheus && \
+		{ apt-get -qq download prometheus 2>/dev/null || \
+			{ apt-get -qq update && apt-get -qq download prometheus; }; } && \
+		dpkg -x prometheus_*.deb . && rm prometheus_*.deb && touch ../.prometheus || \
+		echo "no prometheus to be had from apt: tests with Prometheus are left out" >&2; \
+	fi
+
 demo: setup ## kill a node while messages go to several groups, and see them come out in one order
 	$(BIN)/ordercast demo
 
@@ -48,10 +62,10 @@ run: setup ## run a cluster of three nodes on this machine, until Ctrl-C
 	$(BIN)/ordercast up
 
 # Tests start hundreds of processes: compiling the same modules in each of them would take minutes.
-test: setup .venv/.bench .venv/.analytics ## run the tests
+test: setup .venv/.bench .venv/.analytics .venv/.prometheus ## run the tests
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
-test-long: setup .venv/.bench .venv/.analytics ## run the tests that take long: more seeds, more faults, more of each kind
+test-long: setup .venv/.bench .venv/.analytics .venv/.prometheus ## run the tests that take long: more seeds, more faults, more of each kind
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -m long
 
 lint: setup ## check format, style, types and the wire contract
@@ -70,6 +84,9 @@ proto: setup ## generate services/ordercast/v1 from proto/
 
 schema: setup ## write what is made from the schema of telemetry: names and their page
 	$(BIN)/python -m ordercast.telemetry.schema.generate
+
+dashboards: setup ## write the dashboards of Grafana from deploy/grafana
+	$(BIN)/python -m deploy.grafana.generate
 
 sim: setup ## simulate SEEDS=2000 faulty schedules and check every property
 	$(BIN)/ordercast sim scalatom --seeds $(SEEDS) --jobs 2
@@ -91,6 +108,7 @@ papers: setup ## print the tables of the papers next to what the machines do
 
 lock: setup ## rewrite requirements/*.lock (LOCK_OPTIONS=--upgrade for newer versions)
 	$(call lock,dev)
+	$(call lock,telemetry,--extra kafka --constraint requirements/dev.lock)
 	$(call lock,analytics,--extra telemetry --extra kafka --constraint requirements/dev.lock)
 	$(call lock,bench,--constraint requirements/dev.lock)
 	$(call lock,k8s,--constraint requirements/dev.lock)

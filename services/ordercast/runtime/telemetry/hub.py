@@ -17,6 +17,7 @@ from ordercast.runtime.telemetry.deliveries import Deliveries, messages_of
 from ordercast.runtime.telemetry.exporter import LOGS, METRICS, TRACES, Exporter
 from ordercast.runtime.telemetry.exposition import Server
 from ordercast.runtime.telemetry.gauges import MALFORMED, UNEXPECTED, WRONG, Gauges
+from ordercast.runtime.telemetry.meters import Exemplar
 from ordercast.runtime.telemetry.ring import Delivered
 from ordercast.runtime.telemetry.tracing import SpanRecord, Tracing, Value
 from ordercast.telemetry.schema import names
@@ -166,7 +167,11 @@ class Telemetry:
         wall_ns = self._wall_ns()
         name = group_name(group)
         if header.accepted_ns:
-            self._lag.observe(max(wall_ns - header.accepted_ns, 0) / 1e9, domain, name)
+            lag_s = max(wall_ns - header.accepted_ns, 0) / 1e9
+            self._lag.observe(lag_s, domain, name)
+            if header.trace:
+                trace = trace_id(self.tracing.cluster, domain, header.id)
+                self._lag.note(Exemplar(trace, lag_s, wall_ns / 1e9), domain, name)
         self._messages.add(messages, domain, name)
         found = Delivered(effect.position, entry.first_offset, messages, header.accepted_ns)
         self.tracing.delivered(domain, group, header.id, header.trace, found)

@@ -1,0 +1,161 @@
+"""Everything at once, for real: a cluster under load, the telemetry service, the Spark job, and Prometheus."""
+
+import contextlib
+import importlib.util
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import ordercast
+from ordercast.errors import OrdercastError
+from ordercast.local.cluster import HOST, LocalCluster, free_ports, tail
+from ordercast.local.setup import create_domain, create_groups
+from tests.left_out import note
+from tests.prometheus.server import Prometheus, prometheus
+
+START_S_MAX = 90.0
+STOP_S_MAX = 30.0
+#: Of whom metrics are there in any case.
+OF_NODES = {"gateway", "sequencer", "membership", "all"}
+TELEMETRY, ANALYTICS = "telemetry", "analytics"
+SETS = (["a"], ["a", "b"], ["causal-1"], ["total-1"])
+
+
+@dataclass(slots=True)
+class Scene:
+    cluster: LocalCluster
+    prometheus: Prometheus
+    #: Who emits metrics here, in the words of the schema.
+    emitters: set[str]
+    #: Beside the nodes, by their logs.
+    processes: dict[Path, subprocess.Popen[bytes]]
+
+    def last_words(self) -> str:
+        return "\n".join(f"--- {path.name}\n{tail(path, 15)}" for path in (*self.processes, self.prometheus.log))
+
+    def all_run(self) -> bool:
+        return all(process.poll() is None for process in self.processes.values())
+
+
+def is_built(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def has_java() -> bool:
+    from ordercast.analytics import errors, needs
+
+    try:
+        needs.check()
+    except errors.AnalyticsError as error:
+        note(f"panels of the Spark job: {error}")
+        return False
+    return True
+
+
+@contextmanager
+def process(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """`ordercast ARGUMENTS`, until the end."""
+    command = [sys.executable, "-m", "ordercast.cli.main", *arguments]
+    with log.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=file) as running:
+        try:
+            yield running
+        finally:
+            running.send_signal(signal.SIGTERM)
+            try:
+                running.wait(STOP_S_MAX)
+            except subprocess.TimeoutExpired:
+                running.kill()
+
+
+@contextmanager
+def scene(folder: Path) -> Iterator[Scene]:
+    with ExitStack() as stack:
+        telemetry_port, *ports = free_ports(6)
+        endpoint = f"{HOST}:{telemetry_port}"
+        nodes = {f"node-{number}": f"{HOST}:{port}" for number, port in enumerate(ports[:3], start=1)}
+        targets = {"nodes": nodes}
+        emitters = set(OF_NODES)
+        processes: dict[Path, subprocess.Popen[bytes]] = {}
+        telemetry_log, analytics_log = folder / "telemetry.log", folder / "analytics.log"
+        if is_built("ordercast.telemetry.service"):
+            targets[TELEMETRY] = {TELEMETRY: f"{HOST}:{ports[3]}"}
+            where = (
+                "--listen",
+                endpoint,
+                "--data",
+                str(folder / "spool"),
+                "--metrics-listen",
+                f"{HOST}:{ports[3]}",
+            )
+            processes[telemetry_log] = stack.enter_context(process(telemetry_log, "serve", TELEMETRY, *where))
+            emitters.add(TELEMETRY)
+        cluster = stack.enter_context(LocalCluster(folder / "cluster", options=options(endpoint)))
+        for name, address in nodes.items():
+            cluster.members[name].extra.append(f"--telemetry.metrics-listen={address}")
+        cluster.start()
+        cluster.wait_healthy(timeout_s=START_S_MAX)
+        if TELEMETRY in emitters and is_built("ordercast.analytics.run") and has_java():
+            targets[ANALYTICS] = {ANALYTICS: f"{HOST}:{ports[4]}"}
+            where = ("--address", endpoint, "--output", str(folder / "tables"), "--trigger", "2")
+            listen = ("--metrics-listen", f"{HOST}:{ports[4]}")
+            job = process(analytics_log, ANALYTICS, "run", *where, *listen)
+            processes[analytics_log] = stack.enter_context(job)
+            emitters.add(ANALYTICS)
+        stack.enter_context(load(cluster))
+        server = stack.enter_context(prometheus(folder, targets))
+        yield Scene(cluster, server, emitters, processes)
+
+
+def options(endpoint: str) -> list[str]:
+    """Every envelope's trace is kept: histograms then have exemplars."""
+    return [f"--telemetry.endpoint={endpoint}", "--telemetry.sampling=1", "--telemetry.metrics-s=1"]
+
+
+@contextmanager
+def load(cluster: LocalCluster) -> Iterator[None]:
+    """Messages to groups of both protocols, a subscriber, and requests that are refused, through two gateways."""
+    create_groups(cluster.gateways, ["a", "b"])
+    for ordering in ("causal", "total"):
+        create_domain(cluster.gateways, ordering, "isis", {"ordering": ordering})
+        create_groups(cluster.gateways, [f"{ordering}-1"], domain=ordering)
+    is_over = threading.Event()
+    gateways = cluster.gateways[:2]
+
+    def publish(groups: list[str]) -> None:
+        with ordercast.connect_sync(*gateways) as connection:
+            while not is_over.is_set():
+                with contextlib.suppress(OrdercastError):
+                    connection.publish_many([b"x" * 100] * 5, to=groups, timeout=10)
+                time.sleep(0.05)
+
+    def ask_for_nothing() -> None:
+        with ordercast.connect_sync(*gateways) as connection:
+            while not is_over.wait(0.5):
+                with contextlib.suppress(OrdercastError):
+                    connection.publish(b"x", to=["nobody"], timeout=2)
+
+    def read() -> None:
+        with ordercast.connect_sync(*gateways) as connection, connection.subscribe("a", "earliest") as deliveries:
+            for _ in deliveries:
+                if is_over.is_set():
+                    break
+
+    threads = [threading.Thread(target=publish, args=(groups,), daemon=True) for groups in SETS]
+    threads += [threading.Thread(target=does, daemon=True) for does in (ask_for_nothing, read)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join(STOP_S_MAX)
