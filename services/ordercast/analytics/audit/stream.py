@@ -1,0 +1,135 @@
+"""The audit as a stream: packs of deliveries go to the state of their range, and findings come out.
+
+Time is that of the receipt, as for events: a delivery is never too late to be looked at, as long as the state of its
+range is kept. That is `KEEP_S` after the last word about it; a replica that is further behind than that is compared with
+nobody, which the number of replicas of a range tells.
+"""
+
+import pickle
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+from ordercast.analytics.audit.envelopes import EnvelopeRange
+from ordercast.analytics.audit.findings import COLUMNS, SCHEMA, Finding
+from ordercast.analytics.audit.packs import COLUMNS as DELIVERY_COLUMNS
+from ordercast.analytics.audit.packs import ENTRY, ENVELOPES, PACK_SCHEMA, POSITIONS, RUN, packed
+from ordercast.analytics.audit.positions import PositionRange
+from ordercast.analytics.audit.runs import GroupRuns
+from ordercast.analytics.records import DELIVERY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: How long receipts may be out of order.
+DELAY = "30 seconds"
+#: How long the state of a range is kept after the last word about it.
+KEEP_S = 600
+#: How long a hole may be there before it is a gap.
+GAP_S = 60
+#: A group of which nothing is heard for so long is forgotten.
+FORGET_S = 86_400
+STATE_SCHEMA = "state binary"
+
+Part = PositionRange | EnvelopeRange | GroupRuns
+Key = tuple[str, str, int]
+
+
+def audited(events: "DataFrame") -> "DataFrame":
+    begins = F.coalesce(F.col("attributes")["begins"] == "true", F.lit(False)).alias("begins")
+    deliveries = events.where(F.col("kind") == DELIVERY).select("offset", "received_ns", *DELIVERY_COLUMNS, begins)
+    packs = deliveries.mapInArrow(packed, PACK_SCHEMA).withWatermark("received_time", DELAY)
+    findings = packs.groupBy("scope", "scope_key", "range").applyInPandasWithState(
+        updated, SCHEMA, STATE_SCHEMA, "append", GroupStateTimeout.EventTimeTimeout
+    )
+    return findings.withColumn("date", F.to_date("found_time"))
+
+
+def updated(key: Key, packs: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    """For `applyInPandasWithState`: one range, and what is new about it."""
+    part, last_ms = loaded(key, state.get[0]) if state.exists else (empty(key), 0)
+    watermark_ms = state.getCurrentWatermarkMs()
+    found: list[dict[str, Any]] = []
+    if state.hasTimedOut:
+        found += timed_out(part, last_ms, watermark_ms)
+        if last_ms + kept_s(part) * 1000 <= watermark_ms:
+            state.remove()
+            yield table(found)
+            return
+    else:
+        news = pd.concat(list(packs)).sort_values("offset", kind="stable")
+        for pack in news.itertuples(index=False):
+            now_ms = int(pack.received_time.timestamp() * 1000)
+            last_ms = max(last_ms, now_ms)
+            found += [finding.row(now_ms) for finding in added(part, pack, now_ms)]
+    state.update((stored(part, last_ms),))
+    state.setTimeoutTimestamp(max(next_ms(part, last_ms), watermark_ms + 1))
+    yield table(found)
+
+
+def added(part: Part, pack: Any, now_ms: int) -> list[Finding]:
+    node, incarnation = str(pack.node), int(pack.incarnation)
+    if isinstance(part, GroupRuns):
+        part.domain, part.group = pack.domain, pack.group
+        part.add(node, incarnation, np.frombuffer(pack.payload, RUN), now_ms)
+        return []
+    entries = np.frombuffer(pack.payload, ENTRY)
+    if isinstance(part, PositionRange):
+        part.domain, part.group, part.protocol = pack.domain, pack.group, pack.protocol
+        return part.add(node, incarnation, entries)
+    return part.add(pack.domain, pack.protocol, pack.group_id, pack.group, node, incarnation, entries)
+
+
+def timed_out(part: Part, last_ms: int, watermark_ms: int) -> list[dict[str, Any]]:
+    """What can be said when nothing has come for a while."""
+    if isinstance(part, GroupRuns):
+        return [finding.row(last_ms) for finding in part.told(watermark_ms - GAP_S * 1000)]
+    return closed(part, last_ms)
+
+
+def closed(part: Part, last_ms: int) -> list[dict[str, Any]]:
+    """What can be said when nothing will come any more."""
+    if isinstance(part, GroupRuns):
+        return [finding.row(last_ms) for finding in part.told(None)]
+    return [part.close().row(last_ms)] if isinstance(part, PositionRange) else []
+
+
+def next_ms(part: Part, last_ms: int) -> int:
+    """When to look at it again if nothing comes."""
+    since = part.next_ms() if isinstance(part, GroupRuns) else None
+    return last_ms + kept_s(part) * 1000 if since is None else since + GAP_S * 1000
+
+
+def kept_s(part: Part) -> int:
+    return FORGET_S if isinstance(part, GroupRuns) else KEEP_S
+
+
+def empty(key: Key) -> Part:
+    scope, name, number = key
+    if scope == POSITIONS:
+        return PositionRange(name, int(number))
+    return EnvelopeRange() if scope == ENVELOPES else GroupRuns(name)
+
+
+def stored(part: Part, last_ms: int) -> bytes:
+    """Mostly zeros and things alike: it gets small."""
+    return zlib.compress(pickle.dumps((part, last_ms), protocol=5), level=1)
+
+
+def loaded(key: Key, state: bytes) -> tuple[Part, int]:
+    part, last_ms = pickle.loads(zlib.decompress(state))
+    assert isinstance(part, type(empty(key)))
+    return part, last_ms
+
+
+def table(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    made = pd.DataFrame(rows, columns=list(COLUMNS))
+    made["found_time"] = pd.to_datetime(made["found_time"], unit="ms")
+    for column in ("position", "position_last", "count", "incarnation", "other_incarnation", "other_position", "replicas"):
+        made[column] = made[column].astype("Int64")
+    return made
