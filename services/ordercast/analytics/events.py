@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812
 
 from ordercast.analytics.records import DELIVERY, EVENT, KINDS, POINT, POISON, SPAN
+from ordercast.analytics.windows import time_of
 from ordercast.telemetry.schema.names import VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 #: A repetition that comes later than this after the first is taken for another record.
-REPEATED_WITHIN = "10 minutes"
+REPEATED_WITHIN = "2 minutes"
 NEVER = "1970-01-01"
 
 #: Columns that a record of a kind cannot do without.
@@ -49,6 +50,15 @@ IDENTITY = {
 
 def landed(records: "DataFrame") -> "DataFrame":
     """What the table of events holds, from what a source gives."""
+    return (
+        keyed(records)
+        .withWatermark("received_time", REPEATED_WITHIN)
+        .dropDuplicatesWithinWatermark(["key_a", "key_b"])
+        .drop("key_a", "key_b", "received_time")
+    )
+
+
+def keyed(records: "DataFrame") -> "DataFrame":
     judged = records.withColumn("poison", poison())
     cleaned = (
         judged.withColumn("kind", F.when(F.col("poison").isNull(), F.col("kind")).otherwise(POISON))
@@ -57,12 +67,7 @@ def landed(records: "DataFrame") -> "DataFrame":
         .withColumn("date", date_of())
         .drop("poison")
     )
-    keyed = cleaned.withColumns({"key_a": identity(0), "key_b": identity(1)})
-    return (
-        keyed.withWatermark("received_time", REPEATED_WITHIN)
-        .dropDuplicatesWithinWatermark(["key_a", "key_b"])
-        .drop("key_a", "key_b", "received_time")
-    )
+    return cleaned.withColumns({"key_a": identity(0), "key_b": identity(1)})
 
 
 def poison() -> "Column":
@@ -91,11 +96,6 @@ def poison() -> "Column":
 def date_of() -> "Column":
     """The day of the receipt, in UTC: a sender's clock does not decide where a record lies."""
     return F.to_date(F.coalesce(time_of("received_ns"), F.lit(NEVER).cast("timestamp")))
-
-
-def time_of(column: str) -> "Column":
-    """Nanoseconds since 1970 as Spark's time, in whole microseconds."""
-    return F.expr(f"timestamp_micros({column} div 1000)")
 
 
 def identity(seed: int) -> "Column":

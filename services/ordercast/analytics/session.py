@@ -30,7 +30,7 @@ SETTINGS = {
     # Rows of several kinds are written at once, instead of being sorted first.
     "spark.sql.maxConcurrentOutputFileWriters": "16",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
-    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.parquet.compression.codec": "snappy",
     # Each stream tells its progress once for a batch; nobody looks at more than the last few.
     "spark.sql.streaming.numRecentProgressUpdates": "10",
     "spark.sql.streaming.forceDeleteTempCheckpointLocation": "true",
@@ -41,7 +41,7 @@ LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": DRIVER_MEMORY,
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Djava.net.preferIPv4Stack=true",
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:-DontCompileHugeMethods -Djava.net.preferIPv4Stack=true",
     "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
     "spark.default.parallelism": str(SHUFFLE_PARTITIONS),
 }

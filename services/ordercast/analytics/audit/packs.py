@@ -28,7 +28,9 @@ ENTRY = np.dtype(
     ]
 )
 #: Positions from `first` to `last`, with nothing between them left out.
-RUN = np.dtype([("first", "<i8"), ("last", "<i8"), ("begins", "?")])
+RUN = np.dtype(
+    [("first", "<i8"), ("last", "<i8"), ("begins", "?"), ("first_trace", "V16"), ("last_trace", "V16")]
+)
 
 #: What is the same for all deliveries in a pack.
 OWNER = ("group_id", "group", "domain", "protocol", "node", "incarnation")
@@ -89,16 +91,17 @@ def _packs(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
             key = f"{own['domain']}/{incarnation}"
             for number, chosen in _by(of_gateway, gateways[of_gateway, 1] // RANGE):
                 yield pack(ENVELOPES, key, number, chosen, entries[chosen])
-        yield pack(RUNS, own["group_id"], 0, rows, runs(positions, begins[rows]))
+        yield pack(RUNS, own["group_id"], 0, rows, runs(positions, begins[rows], entries["trace"][rows]))
 
 
-def runs(positions: np.ndarray, begins: np.ndarray) -> np.ndarray:
+def runs(positions: np.ndarray, begins: np.ndarray, traces: np.ndarray) -> np.ndarray:
     """Positions in the order of delivery as runs, in which each follows on the one before."""
     cuts = np.flatnonzero((np.diff(positions) != 1) | begins[1:]) + 1
     firsts = np.concatenate([[0], cuts])
     lasts = np.concatenate([cuts, [len(positions)]]) - 1
     made = np.empty(len(firsts), RUN)
     made["first"], made["last"], made["begins"] = positions[firsts], positions[lasts], begins[firsts]
+    made["first_trace"], made["last_trace"] = traces[firsts], traces[lasts]
     return made
 
 

@@ -7,6 +7,7 @@ with the process. That is told as `unseen`, and not as a violation.
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,37 +19,57 @@ HOLES_MAX = 1000
 LIVES_MAX = 4
 
 
+class Run(NamedTuple):
+    """Positions without a hole, and the traces of the first and the last."""
+
+    first: int
+    last: int
+    first_trace: bytes = b""
+    last_trace: bytes = b""
+
+
 @dataclass(slots=True)
 class Life:
     """One incarnation of a replica."""
 
     #: First and last positions, rising, with holes between them.
-    runs: list[tuple[int, int]] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
     #: The first positions of runs before which nothing is missing.
     begins: set[int] = field(default_factory=set)
 
-    def add(self, first: int, last: int, begins: bool) -> None:
+    def add(self, run: Run, begins: bool = False) -> None:
         if begins:
-            self.begins.add(first)
-        if self.runs and self.runs[-1][1] + 1 == first and not begins:
-            self.runs[-1] = (self.runs[-1][0], last)
-            return
-        merged: list[tuple[int, int]] = []
-        for run in sorted([*self.runs, (first, last)]):
-            if merged and run[0] <= merged[-1][1] + 1:
-                merged[-1] = (merged[-1][0], max(merged[-1][1], run[1]))
+            self.begins.add(run.first)
+        merged: list[Run] = []
+        # Mostly it goes on where the last one ended: the others need not be looked at.
+        at = len(self.runs)
+        while at and self.runs[at - 1].last + 1 >= run.first:
+            at -= 1
+        for one in sorted([*self.runs[at:], run]):
+            if merged and one.first <= merged[-1].last + 1:
+                before = merged[-1]
+                end = one if one.last > before.last else before
+                merged[-1] = Run(before.first, end.last, before.first_trace, end.last_trace)
             else:
-                merged.append(run)
-        self.runs = merged
+                merged.append(one)
+        self.runs[at:] = merged
 
-    def holes(self) -> list[tuple[int, int]]:
-        """What is missing between runs, first and last position."""
+    def holes(self) -> list[tuple[Run, Run]]:
+        """The runs before and behind each hole in which something is missing."""
         pairs = zip(self.runs, self.runs[1:], strict=False)
-        return [(one[1] + 1, two[0] - 1) for one, two in pairs if two[0] not in self.begins]
+        return [(one, two) for one, two in pairs if two.first not in self.begins]
 
-    def fill(self, hole: tuple[int, int]) -> None:
-        """It was told: it is not looked at again."""
-        self.add(*hole, begins=False)
+
+class Hole(NamedTuple):
+    node: str
+    #: Of the lives before and behind it.
+    incarnation: int
+    next_incarnation: int
+    first: int
+    last: int
+    #: The last delivery before it, and the first behind it.
+    trace: bytes
+    next_trace: bytes
 
 
 @dataclass(slots=True)
@@ -58,21 +79,19 @@ class GroupRuns:
     group: str = ""
     #: By node and incarnation.
     lives: dict[tuple[str, int], Life] = field(default_factory=dict)
-    #: Holes and when they were seen first, in milliseconds of the receipts' clock. The second incarnation is that of
-    #: the life behind the hole.
-    waiting: dict[tuple[str, int, int, int, int], int] = field(default_factory=dict)
+    #: When holes were seen first, in milliseconds of the receipts' clock.
+    waiting: dict[Hole, int] = field(default_factory=dict)
 
-    def add(self, node: str, incarnation: int, packs: np.ndarray, now_ms: int) -> None:
+    def add(self, node: str, incarnation: int, runs: np.ndarray, now_ms: int) -> None:
         life = self.lives.setdefault((node, incarnation), Life())
-        for first, last, begins in packs.tolist():
-            life.add(first, last, begins)
+        for first, last, begins, first_trace, last_trace in runs.tolist():
+            life.add(Run(first, last, first_trace, last_trace), begins)
         known = sorted(key for key in self.lives if key[0] == node)
         for key in known[:-LIVES_MAX]:
             del self.lives[key]
         holes = self._holes(node)
-        self.waiting = {
-            hole: self.waiting.get(hole, now_ms) for hole in [*self.waiting, *holes] if hole[0] != node or hole in holes
-        }
+        others = {hole: since for hole, since in self.waiting.items() if hole.node != node}
+        self.waiting = others | {hole: self.waiting.get(hole, now_ms) for hole in holes}
 
     def told(self, until_ms: int | None) -> list[Finding]:
         """Gaps that are there since `until_ms` or longer; None: all of them."""
@@ -81,47 +100,55 @@ class GroupRuns:
             if until_ms is None or since_ms <= until_ms or len(self.waiting) > HOLES_MAX:
                 found.append(self._finding(hole))
                 del self.waiting[hole]
-                node, incarnation, _, first, last = hole
-                self.lives[node, incarnation].fill((first, last))
+                # It is not looked at again.
+                self.lives[hole.node, hole.incarnation].add(Run(hole.first, hole.last))
         return found
 
     def next_ms(self) -> int | None:
         """Since when the oldest hole is there."""
         return min(self.waiting.values(), default=None)
 
-    def _holes(self, node: str) -> dict[tuple[str, int, int, int, int], None]:
+    def _holes(self, node: str) -> list[Hole]:
         """In each life, and between one and the next; what another life has delivered is no hole."""
-        lives = sorted((key[1], life) for key, life in self.lives.items() if key[0] == node)
-        found: dict[tuple[str, int, int, int, int], None] = {}
+        lives = sorted(((key[1], life) for key, life in self.lives.items() if key[0] == node), key=lambda of: of[0])
+        found = []
         for at, (incarnation, life) in enumerate(lives):
-            for first, last in life.holes():
-                found[node, incarnation, incarnation, first, last] = None
-            if at:
-                reached = max(older.runs[-1][1] for _, older in lives[:at])
-                begin = life.runs[0][0]
-                if begin > reached + 1 and begin not in life.begins:
-                    found[node, lives[at - 1][0], incarnation, reached + 1, begin - 1] = None
+            for one, two in life.holes():
+                traces = one.last_trace, two.first_trace
+                found.append(Hole(node, incarnation, incarnation, one.last + 1, two.first - 1, *traces))
+            if not at:
+                continue
+            reached = max((older.runs[-1] for _, older in lives[:at]), key=lambda run: run.last)
+            begin = life.runs[0]
+            if begin.first > reached.last + 1 and begin.first not in life.begins:
+                traces = reached.last_trace, begin.first_trace
+                older = lives[at - 1][0]
+                found.append(Hole(node, older, incarnation, reached.last + 1, begin.first - 1, *traces))
         return found
 
-    def _finding(self, hole: tuple[str, int, int, int, int]) -> Finding:
-        node, incarnation, next_incarnation, first, last = hole
-        is_gap = incarnation == next_incarnation
+    def _finding(self, hole: Hole) -> Finding:
+        is_gap = hole.incarnation == hole.next_incarnation
         detail = (
-            f"{node} delivered what is around, and not this"
+            f"{hole.node} delivered what is around, and not this"
             if is_gap
-            else f"{node} ended before it could say that it had delivered this; the next life began behind it"
+            else f"{hole.node} ended before it could say that it had delivered this; its next life began behind it"
         )
         return Finding(
             VIOLATION if is_gap else UNSEEN,
             self.domain,
             self.group,
             self.group_id,
-            first,
-            last,
+            hole.first,
+            hole.last,
             GAP if is_gap else None,
             detail,
-            last - first + 1,
-            node,
-            incarnation,
-            other_incarnation=next_incarnation,
+            hole.last - hole.first + 1,
+            hole.node,
+            hole.incarnation,
+            trace=hole.trace.hex(),
+            other_node=hole.node,
+            other_incarnation=hole.next_incarnation,
+            other_group=self.group,
+            other_position=hole.last + 1,
+            other_trace=hole.next_trace.hex(),
         )

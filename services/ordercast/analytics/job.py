@@ -1,0 +1,104 @@
+"""The job: one stream that makes events of records, and all others that read those.
+
+Every stream has a checkpoint of its own and writes with Spark's file sink, so that each batch is in its table once, also
+if the job is killed in the middle of one. Events are read by the log that the sink keeps of what it has committed:
+nothing that a killed batch left behind is ever read.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ordercast.analytics import rest
+from ordercast.analytics.errors import AnalyticsError
+from ordercast.analytics.events import landed
+from ordercast.analytics.records import spark_schema
+from ordercast.analytics.streams import STREAMS, Stream
+from ordercast.analytics.tables import CHECKPOINTS, EVENTS, METADATA, Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+#: Columns whose values hardly repeat: a dictionary of them costs time, and then is thrown away.
+UNLIKE = (
+    *("offset", "time_ns", "start_ns", "received_ns", "published_ns", "position", "first_offset"),
+    *("trace_id", "span_id", "parent_span_id", "envelope", "order_key"),
+)
+#: A writer holds so much before it writes; there is one for each kind of record in each task.
+ROW_GROUP_BYTES = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    spark: "SparkSession"
+    tables: Tables
+    checkpoints: Path
+    #: How often streams look for something new.
+    trigger_s: float = 5.0
+    #: Days that tables keep; 0: all.
+    keep_days: int = 0
+
+    @staticmethod
+    def at(spark: "SparkSession", output: Path, checkpoints: Path | None = None, trigger_s: float = 5.0) -> "Job":
+        return Job(spark, Tables(output), checkpoints or output / CHECKPOINTS, trigger_s)
+
+    def prepare(self) -> None:
+        rest.forget(self.tables)
+        try:
+            # A reader that finds files and no log would take all files, also those of a batch that fails.
+            (self.tables.path(EVENTS) / METADATA).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise AnalyticsError(f"cannot write to {self.tables.folder}: {error.strerror}") from error
+
+    def run_once(self, records: "DataFrame", streams: tuple[Stream, ...] = STREAMS) -> None:
+        """Everything that is there now, and then what is not final yet."""
+        self.prepare()
+        self.land(records, is_once=True).awaitTermination()
+        queries = [self.start(stream, is_once=True) for stream in streams]
+        for query in queries:
+            query.awaitTermination()
+        rest.write(self.spark, self.tables, self.checkpoints)
+
+    def start_all(self, records: "DataFrame", streams: tuple[Stream, ...] = STREAMS) -> list["StreamingQuery"]:
+        self.prepare()
+        return [self.land(records), *(self.start(stream) for stream in streams)]
+
+    def land(self, records: "DataFrame", *, is_once: bool = False) -> "StreamingQuery":
+        writer = landed(records).writeStream.partitionBy("date", "kind").option("parquet.block.size", ROW_GROUP_BYTES)
+        for column in UNLIKE:
+            writer = writer.option(f"parquet.enable.dictionary#{column}", "false")
+        return self._started(writer, EVENTS, is_once)
+
+    def start(self, stream: Stream, *, is_once: bool = False) -> "StreamingQuery":
+        rows = stream.transform(self.events())
+        # A few rows in each batch: one file will do.
+        return self._started(rows.coalesce(1).writeStream.partitionBy("date"), stream.name, is_once)
+
+    def events(self) -> "DataFrame":
+        schema = spark_schema().add("date", "date")
+        return self.spark.readStream.schema(schema).parquet(str(self.tables.path(EVENTS)))
+
+    def _started(self, writer: "DataStreamWriter", name: str, is_once: bool) -> "StreamingQuery":
+        writer = (
+            writer.queryName(name)
+            .format("parquet")
+            .option("path", str(self.tables.path(name)))
+            .option("checkpointLocation", str(self.checkpoints / name))
+        )
+        if is_once:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=f"{self.trigger_s} seconds").start()
+
+
+def spool(spark: "SparkSession", address: str, rows_per_trigger_max: int, partitions: int) -> "DataFrame":
+    """Records from a telemetry service."""
+    try:
+        from ordercast.analytics.source import FORMAT, SpoolSource
+    except ImportError as error:
+        raise AnalyticsError(
+            f"reading the spool needs Spark 4.2 or later, and this is {spark.version}; --source kafka works with it"
+        ) from error
+    spark.dataSource.register(SpoolSource)
+    source = spark.readStream.format(FORMAT).option("address", address)
+    return source.option("rows_per_trigger_max", rows_per_trigger_max).option("partitions", partitions).load()
