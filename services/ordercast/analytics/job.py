@@ -27,6 +27,7 @@ UNLIKE = (
 )
 #: A writer holds so much before it writes; there is one for each kind of record in each task.
 ROW_GROUP_BYTES = 32 << 20
+COUNT_STATE = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,6 @@ class Job:
     checkpoints: Path
     #: How often streams look for something new.
     trigger_s: float = 5.0
-    #: Days that tables keep; 0: all.
-    keep_days: int = 0
 
     @staticmethod
     def at(spark: "SparkSession", output: Path, checkpoints: Path | None = None, trigger_s: float = 5.0) -> "Job":
@@ -64,11 +63,22 @@ class Job:
         self.prepare()
         return [self.land(records), *(self.start(stream) for stream in streams)]
 
+    def start_named(self, name: str, records: "DataFrame") -> "StreamingQuery":
+        """One of them, again."""
+        if name == EVENTS:
+            return self.land(records)
+        return self.start(next(stream for stream in STREAMS if stream.name == name))
+
     def land(self, records: "DataFrame", *, is_once: bool = False) -> "StreamingQuery":
         writer = landed(records).writeStream.partitionBy("date", "kind").option("parquet.block.size", ROW_GROUP_BYTES)
         for column in UNLIKE:
             writer = writer.option(f"parquet.enable.dictionary#{column}", "false")
-        return self._started(writer, EVENTS, is_once)
+        # To count rows of state, each would have to be looked up once more: there are too many here.
+        self.spark.conf.set(COUNT_STATE, "false")
+        try:
+            return self._started(writer, EVENTS, is_once)
+        finally:
+            self.spark.conf.unset(COUNT_STATE)
 
     def start(self, stream: Stream, *, is_once: bool = False) -> "StreamingQuery":
         rows = stream.transform(self.events())
@@ -89,16 +99,3 @@ class Job:
         if is_once:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=f"{self.trigger_s} seconds").start()
-
-
-def spool(spark: "SparkSession", address: str, rows_per_trigger_max: int, partitions: int) -> "DataFrame":
-    """Records from a telemetry service."""
-    try:
-        from ordercast.analytics.source import FORMAT, SpoolSource
-    except ImportError as error:
-        raise AnalyticsError(
-            f"reading the spool needs Spark 4.2 or later, and this is {spark.version}; --source kafka works with it"
-        ) from error
-    spark.dataSource.register(SpoolSource)
-    source = spark.readStream.format(FORMAT).option("address", address)
-    return source.option("rows_per_trigger_max", rows_per_trigger_max).option("partitions", partitions).load()

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812
 
 from ordercast.analytics.audit.findings import SCHEMA
-from ordercast.analytics.audit.stream import closed, loaded, table
+from ordercast.analytics.audit.stream import closed, loaded
+from ordercast.analytics.audit.stream import tables as made
 from ordercast.analytics.streams import AUDIT, STREAMS, Stream
 from ordercast.analytics.tables import EVENTS, OPEN, Tables
 
@@ -62,7 +63,7 @@ def open_ranges(spark: "SparkSession", checkpoint: Path) -> "DataFrame":
             rows = []
             for key, value in zip(part["key"], part["state"], strict=True):
                 rows += closed(*loaded((key["scope"], key["scope_key"], key["range"]), value))
-            yield table(rows)
+            yield from made(rows)
 
     values = state.select("key", F.col("value.groupState.state").alias("state"))
     return values.mapInPandas(close, SCHEMA).withColumn("date", F.to_date("found_time"))

@@ -41,7 +41,7 @@ LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": DRIVER_MEMORY,
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:-DontCompileHugeMethods -Djava.net.preferIPv4Stack=true",
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Djava.net.preferIPv4Stack=true",
     "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
     "spark.default.parallelism": str(SHUFFLE_PARTITIONS),
 }

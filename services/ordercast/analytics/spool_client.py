@@ -17,6 +17,7 @@ from ordercast.v1.telemetry_pb2_grpc import TelemetryServiceStub
 
 #: Of one answer: segments come in pieces, but as they are.
 MESSAGE_BYTES_MAX = 256 << 20
+#: A service that is being started again is waited for.
 DESCRIBE_S = 30.0
 READ_S = 600.0
 
@@ -53,7 +54,7 @@ class SpoolClient:
 
     def describe(self) -> Spool:
         try:
-            answer = self._stub.DescribeSpool(DescribeSpoolRequest(), timeout=DESCRIBE_S)
+            answer = self._stub.DescribeSpool(DescribeSpoolRequest(), timeout=DESCRIBE_S, wait_for_ready=True)
         except grpc.RpcError as error:
             raise self._error(error) from error
         return Spool(answer.begin, answer.sealed, answer.end, (*answer.segments, answer.sealed))
@@ -77,7 +78,8 @@ class SpoolClient:
                 begin = gone_to
 
     def _read(self, begin: int, end: int) -> Iterator[pa.RecordBatch]:
-        for answer in self._stub.ReadSpool(ReadSpoolRequest(begin=begin, end=end), timeout=READ_S):
+        request = ReadSpoolRequest(begin=begin, end=end)
+        for answer in self._stub.ReadSpool(request, timeout=READ_S, wait_for_ready=True):
             with pa.ipc.open_stream(answer.arrow) as stream:
                 for batch in stream:
                     yield cut(as_records(batch), begin, end)

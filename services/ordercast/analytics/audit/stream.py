@@ -59,7 +59,7 @@ def updated(key: Key, packs: Iterable[pd.DataFrame], state: GroupState) -> Itera
         found += timed_out(part, last_ms, watermark_ms)
         if last_ms + kept_s(part) * 1000 <= watermark_ms:
             state.remove()
-            yield table(found)
+            yield from tables(found)
             return
     else:
         news = pd.concat(list(packs)).sort_values("offset", kind="stable")
@@ -69,7 +69,7 @@ def updated(key: Key, packs: Iterable[pd.DataFrame], state: GroupState) -> Itera
             found += [finding.row(now_ms) for finding in added(part, pack, now_ms)]
     state.update((stored(part, last_ms),))
     state.setTimeoutTimestamp(max(next_ms(part, last_ms), watermark_ms + 1))
-    yield table(found)
+    yield from tables(found)
 
 
 def added(part: Part, pack: Any, now_ms: int) -> list[Finding]:
@@ -125,6 +125,12 @@ def loaded(key: Key, state: bytes) -> tuple[Part, int]:
     part, last_ms = pickle.loads(zlib.decompress(state))
     assert isinstance(part, type(empty(key)))
     return part, last_ms
+
+
+def tables(rows: list[dict[str, Any]]) -> Iterator[pd.DataFrame]:
+    """One, or none at all: pandas does not like to put empty ones together."""
+    if rows:
+        yield table(rows)
 
 
 def table(rows: list[dict[str, Any]]) -> pd.DataFrame:
