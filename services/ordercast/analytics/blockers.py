@@ -1,9 +1,9 @@
 """Blockers: what envelopes waited for, how long, and how many of them.
 
-Who waits for a message waits for what that message waits for. So what waits for one message at one process, and what that
-message itself waited for there, are brought together, and the wait is put down to the latter: its *root*. One step is
-taken; a message whose own blocker is a message stays one of its kind. What is not sampled is not seen, so a message
-without spans is its own root too.
+Who waits for a message waits for what that message waits for. So what waits for one message at one process, and
+what that message itself waited for there, are brought together, and the wait is put down to the latter: its
+*root*. One step is taken; a message whose own blocker is a message stays one of its kind. What is not sampled is
+not seen, so a message without spans is its own root too.
 """
 
 from typing import TYPE_CHECKING

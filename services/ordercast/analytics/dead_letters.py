@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 def dead_letters(events: "DataFrame") -> "DataFrame":
     poison = events.where(F.col("kind") == POISON)
-    whole = F.to_json(F.struct(*(name for name in events.columns if name not in ("date", "kind", "offset", "reason"))))
+    whole = F.to_json(
+        F.struct(*(name for name in events.columns if name not in ("date", "kind", "offset", "reason")))
+    )
     return poison.select(
         "offset", "reason", time_of("received_ns").alias("received_time"), whole.alias("record"), "date"
     )

@@ -1,15 +1,15 @@
 """The first stream: records become *events*, clean and without repetitions, and poison is set aside.
 
-**The same record again.** Senders repeat a request whose answer was lost, so whole requests arrive twice. What they said
-is then the same to the nanosecond; only its place in the spool and the time of its receipt differ. A replica that
-delivers a position twice, which the audit has to see, does it at two times. So the time belongs to the key of a
-delivery, and a repeated request is left out while a repeated delivery stays.
+**The same record again.** Senders repeat a request whose answer was lost, so whole requests arrive twice. What
+they said is then the same to the nanosecond; only its place in the spool and the time of its receipt differ. A
+replica that delivers a position twice, which the audit has to see, does it at two times. So the time belongs to
+the key of a delivery, and a repeated request is left out while a repeated delivery stays.
 
-**What is late.** Here time is that of the receipt. It rises with the offsets, so nothing is ever too late to become an
-event, however far the senders' clocks are off, and the state holds keys of the last minutes only.
+**What is late.** Here time is that of the receipt. It rises with the offsets, so nothing is ever too late to
+become an event, however far the senders' clocks are off, and the state holds keys of the last minutes only.
 
-**Poison** lands in the same table, as the kind `poison` with a reason, so that one batch is one commit; a stream of its own
-makes the table of dead letters from it (`dead_letters.py`). All others read kinds that they know.
+**Poison** lands in the same table, as the kind `poison` with a reason, so that one batch is one commit; a stream
+of its own makes the table of dead letters from it (`dead_letters.py`). All others read kinds that they know.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
 """The job: one stream that makes events of records, and all others that read those.
 
-Every stream has a checkpoint of its own and writes with Spark's file sink, so that each batch is in its table once, also
-if the job is killed in the middle of one. Events are read by the log that the sink keeps of what it has committed:
-nothing that a killed batch left behind is ever read.
+Every stream has a checkpoint of its own and writes with Spark's file sink, so that each batch is in its table
+once, also if the job is killed in the middle of one. Events are read by the log that the sink keeps of what it has
+committed: nothing that a killed batch left behind is ever read.
 """
 
 from dataclasses import dataclass
@@ -70,7 +70,9 @@ class Job:
         return self.start(next(stream for stream in STREAMS if stream.name == name))
 
     def land(self, records: "DataFrame", *, is_once: bool = False) -> "StreamingQuery":
-        writer = landed(records).writeStream.partitionBy("date", "kind").option("parquet.block.size", ROW_GROUP_BYTES)
+        writer = (
+            landed(records).writeStream.partitionBy("date", "kind").option("parquet.block.size", ROW_GROUP_BYTES)
+        )
         for column in UNLIKE:
             writer = writer.option(f"parquet.enable.dictionary#{column}", "false")
         # To count rows of state, each would have to be looked up once more: there are too many here.

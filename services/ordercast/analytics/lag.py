@@ -24,7 +24,9 @@ def lags(events: "DataFrame") -> "DataFrame":
         "protocol",
         "group",
         measure.otherwise(F.col("stage")).alias("measure"),
-        F.when(is_delivery, seconds("time_ns", "published_ns")).otherwise(seconds("time_ns", "start_ns")).alias("lag"),
+        F.when(is_delivery, seconds("time_ns", "published_ns"))
+        .otherwise(seconds("time_ns", "start_ns"))
+        .alias("lag"),
         # Nobody said when it was published.
         (is_delivery & (F.coalesce("published_ns", F.lit(0)) == 0)).alias("is_unknown"),
     )

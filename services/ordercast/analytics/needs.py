@@ -1,7 +1,7 @@
 """What the job needs beside Python: Java, and packages that are not installed with Ordercast itself.
 
-Looked for before anything is started. Spark says nothing of use when they are missing: without pyarrow in a worker there
-is only a time-out.
+Looked for before anything is started. Spark says nothing of use when they are missing: without pyarrow in a worker
+there is only a time-out.
 """
 
 import os
@@ -16,7 +16,9 @@ from ordercast.analytics.errors import AnalyticsError
 
 JAVA_MIN = 17
 PACKAGES = ("pandas", "pyarrow", "pyspark")
-HOW_TO_GET_JAVA = "install one, such as Debian's openjdk-17-jre-headless (`make java` in a checkout), or set JAVA_HOME"
+HOW_TO_GET_JAVA = (
+    "install one, such as Debian's openjdk-17-jre-headless (`make java` in a checkout), or set JAVA_HOME"
+)
 
 
 def check(packages: Sequence[str] = PACKAGES) -> None:
@@ -27,7 +29,9 @@ def check(packages: Sequence[str] = PACKAGES) -> None:
 def check_packages(packages: Sequence[str] = PACKAGES) -> None:
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
-        raise AnalyticsError(f"not installed: {', '.join(missing)}. They come with: pip install 'ordercast[analytics]'")
+        raise AnalyticsError(
+            f"not installed: {', '.join(missing)}. They come with: pip install 'ordercast[analytics]'"
+        )
 
 
 def check_java() -> None:

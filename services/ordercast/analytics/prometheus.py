@@ -1,10 +1,10 @@
 """The job's results as metrics, from the driver: Grafana then has one data source.
 
-Spark tells after each batch of each stream what it has done. What the batch has put into a table is then read from its
-files, by the sink's own log: nothing is worked out twice, and what is shown is what is in the tables.
+Spark tells after each batch of each stream what it has done. What the batch has put into a table is then read from
+its files, by the sink's own log: nothing is worked out twice, and what is shown is what is in the tables.
 
-Gauges are of the latest window that is finished. Counters begin with what the tables hold, so that a violation that was
-found before a restart of the job is not forgotten.
+Gauges are of the latest window that is finished. Counters begin with what the tables hold, so that a violation
+that was found before a restart of the job is not forgotten.
 """
 
 import sys
@@ -149,7 +149,7 @@ class Results:
 
     def _show(self, metric: str, values: Mapping[tuple[str, ...], float]) -> None:
         if values:
-            gauge = self._metrics[metric]
+            gauge = self._gauge(metric)
             gauge.clear()
             for labels, value in values.items():
                 gauge.labels(*labels).set(value)

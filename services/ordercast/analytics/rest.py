@@ -1,12 +1,13 @@
 """What a run with `--once` ends with: results that are not final yet.
 
-Spark gives a window away only when the watermark has passed it, and until then keeps it as state; so the last minutes of
-what there is would be missing from the tables. Here they are worked out once more from the events, as an ordinary query
-with the very same transformation, and those windows taken that the watermark has not passed. They are written apart
-from the tables, under `_open`, and thrown away when the next run begins: it has their state, and will finish them.
+Spark gives a window away only when the watermark has passed it, and until then keeps it as state; so the last
+minutes of what there is would be missing from the tables. Here they are worked out once more from the events, as
+an ordinary query with the very same transformation, and those windows taken that the watermark has not passed.
+They are written apart from the tables, under `_open`, and thrown away when the next run begins: it has their
+state, and will finish them.
 
-The audit's open ranges are not worked out again. Their state is read from the checkpoint, and closed as if nothing came
-any more; the state itself stays as it is.
+The audit's open ranges are not worked out again. Their state is read from the checkpoint, and closed as if nothing
+came any more; the state itself stays as it is.
 """
 
 import json

@@ -1,10 +1,12 @@
 """`spark.readStream.format("ordercast")`: the spool of a telemetry service as a streaming source.
 
-An offset of the stream is an offset of the spool, so that a batch can be read again exactly, as long as the spool keeps
-it. A batch is divided into partitions at the segments of the spool: a segment comes as a whole, and two readers of one
-would both be sent all of it. Record batches go to Spark as they come; making rows of them costs more than twice as much.
+An offset of the stream is an offset of the spool, so that a batch can be read again exactly, as long as the spool
+keeps it. A batch is divided into partitions at the segments of the spool: a segment comes as a whole, and two
+readers of one would both be sent all of it. Record batches go to Spark as they come; making rows of them costs
+more than twice as much.
 
-Options: `address` (HOST:PORT of the telemetry service), `rows_per_trigger_max` (the admission limit), `partitions`.
+Options: `address` (HOST:PORT of the telemetry service), `rows_per_trigger_max` (the admission limit),
+`partitions`.
 """
 
 from bisect import bisect_left, bisect_right
@@ -40,7 +42,9 @@ class Options:
     def of(options: Mapping[str, str]) -> "Options":
         address = options.get("address", "")
         if not address:
-            raise AnalyticsError("the source `ordercast` needs the option `address`: HOST:PORT of the telemetry service")
+            raise AnalyticsError(
+                "the source `ordercast` needs the option `address`: HOST:PORT of the telemetry service"
+            )
         return Options(
             address,
             _number(options, "rows_per_trigger_max", ROWS_PER_TRIGGER_MAX),

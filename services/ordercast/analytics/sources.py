@@ -23,7 +23,7 @@ def spool(spark: "SparkSession", address: str, rows_per_trigger_max: int, partit
         from ordercast.analytics.source import FORMAT, SpoolSource
     except ImportError as error:
         raise AnalyticsError(
-            f"reading the spool needs Spark 4.2 or later, and this is {spark.version}; --source kafka works with it"
+            f"reading the spool needs Spark 4.2 or later, and this is {spark.version}; --source kafka works there"
         ) from error
     spark.dataSource.register(SpoolSource)
     source = spark.readStream.format(FORMAT).option("address", address)
@@ -71,5 +71,10 @@ def decoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _poison(reason: str, offset: int, written_us: int) -> pa.RecordBatch:
-    row = {COLUMN_KIND: POISON, COLUMN_REASON: reason, COLUMN_OFFSET: offset, COLUMN_RECEIVED_NS: written_us * 1000}
+    row = {
+        COLUMN_KIND: POISON,
+        COLUMN_REASON: reason,
+        COLUMN_OFFSET: offset,
+        COLUMN_RECEIVED_NS: written_us * 1000,
+    }
     return pa.RecordBatch.from_pylist([row], schema=arrow_schema())

@@ -1,4 +1,6 @@
-"""Serves records from memory as the telemetry service serves its spool: for the bench, and for tests with faults."""
+"""Serves records from memory as the telemetry service serves its spool: for the bench, and for tests
+with faults.
+"""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

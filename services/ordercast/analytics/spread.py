@@ -1,8 +1,8 @@
 """How far replicas are apart: for each envelope, how long after the first to deliver it each other one did.
 
-Deliveries of one position come together by the time of its publish, which the envelope carries and which is the same
-at all replicas. One that comes later after its publish than `DELAY` is not counted here; it is in the lag of its replica
-(`stragglers.py`), which goes by the time of the delivery.
+Deliveries of one position come together by the time of its publish, which the envelope carries and which is the
+same at all replicas. One that comes later after its publish than `DELAY` is not counted here; it is in the lag of
+its replica (`stragglers.py`), which goes by the time of the delivery.
 """
 
 from typing import TYPE_CHECKING
@@ -22,7 +22,9 @@ GROUP = ("domain", "protocol", "group")
 def spreads(events: "DataFrame") -> "DataFrame":
     """Rows with a node: how far it is behind the first. Rows without: between the first and the last."""
     deliveries = events.where((F.col("kind") == DELIVERY) & (F.col("published_ns") > 0))
-    known = timed(deliveries.select("published_ns", *GROUP, "group_id", "position", "node", "time_ns"), "published_ns", DELAY)
+    known = timed(
+        deliveries.select("published_ns", *GROUP, "group_id", "position", "node", "time_ns"), "published_ns", DELAY
+    )
     together = known.groupBy(F.window("event_time", SLIDE).alias("pane"), *GROUP, "group_id", "position").agg(
         F.collect_list(F.struct("node", "time_ns")).alias("said")
     )

@@ -1,11 +1,11 @@
 """What tells a replica that falls behind: its own lag, its clock, and how long its disk takes.
 
-The clock: a record is sent by the sender's clock and received by the telemetry service's. The least time between them in a
-window is the way itself, and what the clocks differ by; the way is much alike for all, so whoever is off by more than the
-others has another clock. Reading it from one sender alone is not possible.
+The clock: a record is sent by the sender's clock and received by the telemetry service's. The least time between
+them in a window is the way itself, and what the clocks differ by; the way is much alike for all, so whoever is off
+by more than the others has another clock. Reading it from one sender alone is not possible.
 
-The disk: processes send histograms of their commits; their buckets are put together, and a value counts as the upper
-bound of its bucket.
+The disk: processes send histograms of their commits; their buckets are put together, and a value counts as the
+upper bound of its bucket.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,9 @@
 """Records of a cluster that never was, by a seed: for the bench, and for tests that plant faults in them.
 
-Envelopes go to one or two of a few groups of three replicas, under SCALATOM. Every replica delivers every envelope of
-its groups; some envelopes are traced through their stages, each of which waited for somebody; replicas tell how long
-their commits took. One replica may be slow. Everything is made column by column: a million records take seconds.
+Envelopes go to one or two of a few groups of three replicas, under SCALATOM. Every replica delivers every envelope
+of its groups; some envelopes are traced through their stages, each of which waited for somebody; replicas tell how
+long their commits took. One replica may be slow. Everything is made column by column: a million records take
+seconds.
 """
 
 from collections.abc import Iterator
@@ -179,7 +180,9 @@ class Cluster:
         )
 
     def _span_rows(self) -> pa.Table:
-        """The stages of traced envelopes. The slow replica's word comes last; who is behind it waits for a message."""
+        """The stages of traced envelopes. The slow replica's word comes last; who is behind it waits for a
+        message.
+        """
         plan, rows = self.plan, []
         last_word = plan.slow or NODES[-1]
         late = plan.slow_ns if plan.slow else 0
@@ -197,7 +200,19 @@ class Cluster:
                 for group in groups:
                     known, end = at[2] + lag // 8, at[2] + lag // 4
                     blocker = f"replica:{last_word}"
-                    rows.append((envelope, node, group, "ordercast.predecessors", "predecessors", at[2], known, blocker, []))
+                    rows.append(
+                        (
+                            envelope,
+                            node,
+                            group,
+                            "ordercast.predecessors",
+                            "predecessors",
+                            at[2],
+                            known,
+                            blocker,
+                            [],
+                        )
+                    )
                     blocker = f"message:{before}"
                     rows.append((envelope, node, group, "ordercast.deliver", "deliver", known, end, blocker, []))
         return self._spans(rows)

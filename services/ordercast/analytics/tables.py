@@ -1,8 +1,8 @@
 """The tables that the job writes, as files: where they lie, which files count, and reading them without Spark.
 
-A table is a folder of Parquet files by date. Spark's file sink notes in `_spark_metadata` which files a batch has put
-there; files that are not noted are left over from a batch that did not finish, and do not count. That is what makes the
-output exactly-once.
+A table is a folder of Parquet files by date. Spark's file sink notes in `_spark_metadata` which files a batch has
+put there; files that are not noted are left over from a batch that did not finish, and do not count. That is what
+makes the output exactly-once.
 
 What a run with `--once` has not finished lies beside the tables, under `_open`; see `rest.py`.
 """
@@ -40,7 +40,12 @@ class Tables:
         return [path for batch in sorted(batches(self.path(name)).items()) for path in batch[1]]
 
     def read(
-        self, name: str, *, since: date | None = None, until: date | None = None, columns: Sequence[str] | None = None
+        self,
+        name: str,
+        *,
+        since: date | None = None,
+        until: date | None = None,
+        columns: Sequence[str] | None = None,
     ) -> pa.Table | None:
         """What is finished and what is open, of these dates; None: nothing at all."""
         chosen = [*self.files(name), *sorted(self.open_path(name).rglob("*.parquet"))]

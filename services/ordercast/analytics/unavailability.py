@@ -1,7 +1,8 @@
-"""Sessions of unavailability: times in which a group refused publishes because it was not available, or failed them.
+"""Sessions of unavailability: times in which a group refused publishes because it was not available, or failed
+them.
 
-A session goes on as long as the next refusal comes within `GAP`. Gateways tell refusals once a second, so the last one
-stands for a second more.
+A session goes on as long as the next refusal comes within `GAP`. Gateways tell refusals once a second, so the last
+one stands for a second more.
 """
 
 from typing import TYPE_CHECKING

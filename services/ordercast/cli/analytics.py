@@ -159,7 +159,9 @@ def bench(
     if not all(number.isdecimal() and int(number) for number in numbers):
         raise typer.BadParameter("--partitions takes numbers above 0, with commas")
     try:
-        result = run_bench(records, [int(number) for number in numbers], lambda text: err.print(text, highlight=False))
+        result = run_bench(
+            records, [int(number) for number in numbers], lambda text: err.print(text, highlight=False)
+        )
     except AnalyticsError as error:
         fail(ExitCode.UNAVAILABLE, str(error))
     if json:

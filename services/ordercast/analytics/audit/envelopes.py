@@ -1,4 +1,6 @@
-"""One range of one gateway's envelopes, over all groups: each has one key everywhere, and one place in each group."""
+"""One range of one gateway's envelopes, over all groups: each has one key everywhere, and one place in
+each group.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,7 +25,14 @@ class EnvelopeRange:
     groups: dict[str, str] = field(default_factory=dict)
 
     def add(
-        self, domain: str, protocol: str, group_id: str, group: str, node: str, incarnation: int, entries: np.ndarray
+        self,
+        domain: str,
+        protocol: str,
+        group_id: str,
+        group: str,
+        node: str,
+        incarnation: int,
+        entries: np.ndarray,
     ) -> list[Finding]:
         if (node, incarnation) not in self.replicas:
             self.replicas.append((node, incarnation))
@@ -42,7 +51,9 @@ class EnvelopeRange:
     def _twice(
         self, domain: str, group_id: str, replica: int, entries: np.ndarray, slots: np.ndarray
     ) -> Iterator[Finding]:
-        """At two positions, by one replica in one life. If another one says so, the positions contradict anyway."""
+        """At two positions, by one replica in one life. If another one says so, the positions contradict
+        anyway.
+        """
         places = self.places[group_id]
         is_twice = (places["by"][slots] == replica) & (places["entry"]["position"][slots] != entries["position"])
         for row, count in told(np.flatnonzero(is_twice)):

@@ -67,7 +67,9 @@ class Finding:
         return asdict(self) | {"found_time": found_ms}
 
 
-def against(violation: str, detail: str, domain: str, group_id: str, one: Who, other: Who, count: int = 1) -> Finding:
+def against(
+    violation: str, detail: str, domain: str, group_id: str, one: Who, other: Who, count: int = 1
+) -> Finding:
     return Finding(
         VIOLATION,
         domain,

@@ -1,7 +1,8 @@
-"""Deliveries of one replica in one range, packed into one value: what is shuffled and looked at is ranges, not rows.
+"""Deliveries of one replica in one range, packed into one value: what is shuffled and looked at is ranges, not
+rows.
 
-A delivery goes into three packs: of its range of positions, of its envelope's range, and of runs of positions. The last
-position of a range is also in the pack of the next one, where it is only what the first position follows.
+A delivery goes into three packs: of its range of positions, of its envelope's range, and of runs of positions. The
+last position of a range is also in the pack of the next one, where it is only what the first position follows.
 """
 
 from collections.abc import Iterator
@@ -28,16 +29,14 @@ ENTRY = np.dtype(
     ]
 )
 #: Positions from `first` to `last`, with nothing between them left out.
-RUN = np.dtype(
-    [("first", "<i8"), ("last", "<i8"), ("begins", "?"), ("first_trace", "V16"), ("last_trace", "V16")]
-)
+RUN = np.dtype([("first", "<i8"), ("last", "<i8"), ("begins", "?"), ("first_trace", "V16"), ("last_trace", "V16")])
 
 #: What is the same for all deliveries in a pack.
 OWNER = ("group_id", "group", "domain", "protocol", "node", "incarnation")
 COLUMNS = (*OWNER, "position", "envelope", "order_key", "first_offset", "messages", "time_ns", "trace_id")
 PACK_SCHEMA = (
-    "scope string, scope_key string, range long, offset long, received_time timestamp, group_id string, `group` string, "
-    "domain string, protocol string, node string, incarnation long, payload binary"
+    "scope string, scope_key string, range long, offset long, received_time timestamp, group_id string, "
+    "`group` string, domain string, protocol string, node string, incarnation long, payload binary"
 )
 _ARROW = pa.schema(
     [

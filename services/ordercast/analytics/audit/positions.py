@@ -1,7 +1,7 @@
 """One range of positions of one group: what stands at each, by whoever said it first, and who said it too.
 
-Whoever says something else later contradicts the first, and both are named. It is not known who of them is right: with
-three replicas, the one that contradicts two others.
+Whoever says something else later contradicts the first, and both are named. It is not known who of them is right:
+with three replicas, the one that contradicts two others.
 """
 
 from collections.abc import Iterator
@@ -126,9 +126,7 @@ class PositionRange:
             yield self._pair(OFFSET, detail, int(pairs[row]), count)
 
     def _pair(self, violation: str, detail: str, slot: int, count: int) -> Finding:
-        return against(
-            violation, detail, self.domain, self.group_id, self._at(slot), self._at(slot - 1), count
-        )
+        return against(violation, detail, self.domain, self.group_id, self._at(slot), self._at(slot - 1), count)
 
     def _at(self, slot: int) -> Who:
         return self._who(int(self.places["by"][slot]), self.places["entry"][slot])

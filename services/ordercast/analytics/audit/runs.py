@@ -1,9 +1,9 @@
 """Which positions of a group each replica has delivered, as runs without holes; a hole that stays is a gap.
 
-Telemetry may come in another order than it was sent in, so a hole is told only when it has been there for a while. A
-replica may begin anywhere: what was before is not known. After a restart it delivers again from where its disk is; what
-lies between the last word of a process that was killed and the first of the next was delivered, but its telemetry died
-with the process. That is told as `unseen`, and not as a violation.
+Telemetry may come in another order than it was sent in, so a hole is told only when it has been there for a while.
+A replica may begin anywhere: what was before is not known. After a restart it delivers again from where its disk
+is; what lies between the last word of a process that was killed and the first of the next was delivered, but its
+telemetry died with the process. That is told as `unseen`, and not as a violation.
 """
 
 from dataclasses import dataclass, field
@@ -110,7 +110,9 @@ class GroupRuns:
 
     def _holes(self, node: str) -> list[Hole]:
         """In each life, and between one and the next; what another life has delivered is no hole."""
-        lives = sorted(((key[1], life) for key, life in self.lives.items() if key[0] == node), key=lambda of: of[0])
+        lives = sorted(
+            ((key[1], life) for key, life in self.lives.items() if key[0] == node), key=lambda of: of[0]
+        )
         found = []
         for at, (incarnation, life) in enumerate(lives):
             for one, two in life.holes():

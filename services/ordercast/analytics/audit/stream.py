@@ -1,8 +1,8 @@
 """The audit as a stream: packs of deliveries go to the state of their range, and findings come out.
 
-Time is that of the receipt, as for events: a delivery is never too late to be looked at, as long as the state of its
-range is kept. That is `KEEP_S` after the last word about it; a replica that is further behind than that is compared with
-nobody, which the number of replicas of a range tells.
+Time is that of the receipt, as for events: a delivery is never too late to be looked at, as long as the state of
+its range is kept. That is `KEEP_S` after the last word about it; a replica that is further behind than that is
+compared with nobody, which the number of replicas of a range tells.
 """
 
 import pickle
@@ -136,6 +136,14 @@ def tables(rows: list[dict[str, Any]]) -> Iterator[pd.DataFrame]:
 def table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     made = pd.DataFrame(rows, columns=list(COLUMNS))
     made["found_time"] = pd.to_datetime(made["found_time"], unit="ms")
-    for column in ("position", "position_last", "count", "incarnation", "other_incarnation", "other_position", "replicas"):
+    for column in (
+        "position",
+        "position_last",
+        "count",
+        "incarnation",
+        "other_incarnation",
+        "other_position",
+        "replicas",
+    ):
         made[column] = made[column].astype("Int64")
     return made

@@ -28,7 +28,9 @@ def lines(series: Sequence[Series], label: str) -> str:
     parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">']
     for step in range(5):
         value = top * step / 4
-        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(value):.1f}" y2="{y(value):.1f}"/>')
+        parts.append(
+            f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(value):.1f}" y2="{y(value):.1f}"/>'
+        )
         parts.append(f'<text x="{LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{duration(value)}</text>')
     for step in range(TICKS_X + 1):
         time = first + (last - first) * step / TICKS_X
@@ -40,7 +42,9 @@ def lines(series: Sequence[Series], label: str) -> str:
         title = f"<title>{escape(one.name)}</title>"
         if len(one.points) == 1:
             time, value = one.points[0]
-            parts.append(f'<circle class="dot c{at}" cx="{x(time):.1f}" cy="{y(value):.1f}" r="4">{title}</circle>')
+            parts.append(
+                f'<circle class="dot c{at}" cx="{x(time):.1f}" cy="{y(value):.1f}" r="4">{title}</circle>'
+            )
         else:
             parts.append(f'<polyline class="line c{at}" points="{points}">{title}</polyline>')
     parts.append("</svg>")
@@ -60,7 +64,9 @@ def bars(rows: Sequence[tuple[str, float, str]]) -> str:
         width = max((WIDTH - left - right) * value / longest, 2.0)
         middle = at * height + 19
         parts.append(f'<text x="{left - 10}" y="{middle}" text-anchor="end">{escape(_short(name))}</text>')
-        parts.append(f'<rect class="bar" x="{left}" y="{at * height + 5}" width="{width:.1f}" height="20" rx="3"/>')
+        parts.append(
+            f'<rect class="bar" x="{left}" y="{at * height + 5}" width="{width:.1f}" height="20" rx="3"/>'
+        )
         parts.append(f'<text x="{left + width + 8:.1f}" y="{middle}">{escape(text)}</text>')
     parts.append("</svg>")
     return "".join(parts)

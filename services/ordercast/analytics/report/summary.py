@@ -1,4 +1,6 @@
-"""The figures of a report, from the tables. Windows slide: sums are taken over those that begin at a whole minute."""
+"""The figures of a report, from the tables. Windows slide: sums are taken over those that begin at a
+whole minute.
+"""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -188,7 +190,7 @@ def _stages(rows: pd.DataFrame) -> list[StageLag]:
 
 def _series(rows: pd.DataFrame, by: str) -> list[Series]:
     """The 95th percentile over time; the worst first."""
-    found = []
+    found: list[Series] = []
     if rows.empty:
         return found
     for name, some in rows.groupby(by):
@@ -202,7 +204,9 @@ def _blockers(rows: pd.DataFrame) -> list[Blocker]:
     if rows.empty:
         return []
     rows = _apart(rows).copy()
-    rows["name"] = rows["blocker"].where(~rows["blocker"].str.startswith(MESSAGE), "messages without a known blocker")
+    rows["name"] = rows["blocker"].where(
+        ~rows["blocker"].str.startswith(MESSAGE), "messages without a known blocker"
+    )
     found = []
     for name, some in rows.groupby("name"):
         by_stage = some.groupby("stage")["wait_sum"].sum().sort_values(ascending=False)
@@ -260,7 +264,9 @@ def _replicas(rows: pd.DataFrame, behind: pd.DataFrame) -> list[Replica]:
 
 
 def _dead_letters(rows: pd.DataFrame) -> dict[str, int]:
-    return {} if rows.empty else {str(reason): int(count) for reason, count in rows["reason"].value_counts().items()}
+    return (
+        {} if rows.empty else {str(reason): int(count) for reason, count in rows["reason"].value_counts().items()}
+    )
 
 
 def _or_none(value: float) -> float | None:

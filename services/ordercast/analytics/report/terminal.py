@@ -12,13 +12,25 @@ from ordercast.analytics.report.words import duration, moment, number, remarks, 
 def show(summary: Summary, console: Console) -> None:
     console.print(f"{moment(summary.since)} to {moment(summary.until)} UTC", style="bold", highlight=False)
     lags = [
-        (lag.domain, lag.group, number(lag.deliveries), *map(duration, (lag.p50, lag.p95, lag.p99, lag.max, lag.spread_p95)))
+        (
+            lag.domain,
+            lag.group,
+            number(lag.deliveries),
+            *map(duration, (lag.p50, lag.p95, lag.p99, lag.max, lag.spread_p95)),
+        )
         for lag in summary.lags
     ]
-    headings = ("domain", "group", "deliveries", "p50", "p95", "p99", "max", "between replicas")
+    headings: tuple[str, ...] = ("domain", "group", "deliveries", "p50", "p95", "p99", "max", "between replicas")
     _table(console, "Order lag: publish to delivery", headings, lags, words=2)
     stages = [
-        (stage.protocol, stage.stage, number(stage.count), duration(stage.p50), duration(stage.p95), duration(stage.max))
+        (
+            stage.protocol,
+            stage.stage,
+            number(stage.count),
+            duration(stage.p50),
+            duration(stage.p95),
+            duration(stage.max),
+        )
         for stage in summary.stages
     ]
     _table(console, "Stages", ("protocol", "stage", "spans", "p50", "p95", "max"), stages, words=2)
@@ -35,7 +47,13 @@ def show(summary: Summary, console: Console) -> None:
     headings = ("replica", "behind p50", "behind p95", "lag p95", "clock ahead", "commit p95", "commit max")
     _table(console, "Replicas", headings, replicas, words=1)
     sessions = [
-        (s["domain"] or "-", s["group"] or "-", moment(s["start_time"]), duration(s["duration_us"] / 1e6), *_counts(s))
+        (
+            s["domain"] or "-",
+            s["group"] or "-",
+            moment(s["start_time"]),
+            duration(s["duration_us"] / 1e6),
+            *_counts(s),
+        )
         for s in summary.sessions
     ]
     headings = ("domain", "group", "from", "for", "refused", "failed")
@@ -51,7 +69,9 @@ def _audit(summary: Summary, console: Console) -> None:
         where = f"{finding['group']} {finding['position']}"
         traces = f"traces {finding['trace'] or '-'} and {finding['other_trace'] or '-'}"
         text = f"{finding['violation'] or finding['severity']}: {where}: {finding['detail']}; {traces}"
-        console.print(text, style="red" if audit.violations else "yellow", markup=False, highlight=False, soft_wrap=True)
+        console.print(
+            text, style="red" if audit.violations else "yellow", markup=False, highlight=False, soft_wrap=True
+        )
     for remark in remarks(audit):
         console.print(remark, style="yellow", highlight=False)
     style = "bold red" if audit.violations else "bold green" if audit.deliveries else "bold yellow"
