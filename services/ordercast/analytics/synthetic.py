@@ -147,9 +147,7 @@ class Cluster:
     def table(self) -> pa.Table:
         """All records in the order in which they were received, with offsets from 0."""
         parts = [self._delivery_rows(), self._span_rows(), self._point_rows(), self._event_rows()]
-        table = pa.concat_tables(parts)
-        order = np.argsort(table.column(names.COLUMN_RECEIVED_NS).to_numpy(), kind="stable")
-        return numbered(table.take(pa.array(order)))
+        return in_order(pa.concat_tables(parts))
 
     def _delivery_rows(self) -> pa.Table:
         rows = self.deliveries
@@ -189,7 +187,9 @@ class Cluster:
         for envelope in range(0, plan.envelopes, plan.traced_every):
             begun, lag = int(self.published_ns[envelope]), int(self._lag_ns[envelope])
             groups = [group for group, is_for in zip(plan.groups, self._is_for[envelope], strict=True) if is_for]
-            before = self.ids[max(envelope - 1, 0)].tobytes().hex()
+            # Every other one waits for a message that is traced as well.
+            back = plan.traced_every if envelope // plan.traced_every % 2 else 1
+            before = self.ids[max(envelope - back, 0)].tobytes().hex()
             rows.append((envelope, GATEWAY, "", "ordercast.publish", "", begun, begun + lag + late, "", groups))
             for node in NODES:
                 own = late if node == plan.slow else 0
@@ -324,12 +324,26 @@ def poisoned(table: pa.Table, at: int, **changes: Any) -> pa.Table:
     return numbered(pa.concat_tables([table.slice(0, at + 1), broken, table.slice(at + 1)]))
 
 
+def repeated(table: pa.Table, begin: int, count: int, later_ns: int) -> pa.Table:
+    """With so many records a second time, received later: as if their sender had not got an answer."""
+    again = table.slice(begin, count)
+    received = table.schema.get_field_index(names.COLUMN_RECEIVED_NS)
+    times = pa.array(again.column(received).to_numpy() + later_ns)
+    return in_order(pa.concat_tables([table, again.set_column(received, names.COLUMN_RECEIVED_NS, times)]))
+
+
 def unreadable(table: pa.Table, at: int, reason: str) -> pa.Table:
     """With one record more that the telemetry service could not read."""
     nothing: dict[str, Any] = dict.fromkeys(table.column_names)
     nothing |= {names.COLUMN_KIND: POISON, names.COLUMN_REASON: reason}
     nothing |= {names.COLUMN_RECEIVED_NS: table.column(names.COLUMN_RECEIVED_NS)[at].as_py()}
     return poisoned(table, at, **nothing)
+
+
+def in_order(table: pa.Table) -> pa.Table:
+    """Of their receipts."""
+    order = np.argsort(table.column(names.COLUMN_RECEIVED_NS).to_numpy(), kind="stable")
+    return numbered(table.take(pa.array(order)))
 
 
 def numbered(table: pa.Table) -> pa.Table:
