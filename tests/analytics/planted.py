@@ -51,7 +51,9 @@ def plant(cluster: Cluster) -> int:
     # The first from 700 on that also goes to another group.
     elsewhere = set(rows.envelope[rows.group != "a"].tolist())
     in_a = (rows.group == "a") & (rows.position >= 700)
-    other_key = int(min(p for p, e in zip(rows.position[in_a], rows.envelope[in_a], strict=True) if e in elsewhere))
+    other_key = int(
+        min(p for p, e in zip(rows.position[in_a], rows.envelope[in_a], strict=True) if e in elsewhere)
+    )
     rows.number[(rows.group == "a") & (rows.position == other_key)] += 1
     again = rows.where("d", "n1", 77)
     rows = rows.repeated(again)

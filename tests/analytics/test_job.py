@@ -115,7 +115,9 @@ def test_lag_is_that_of_the_window_whether_the_watermark_has_passed_it_or_not(ru
     end = datetime.fromtimestamp(BEGIN_NS / SECOND + at_s, UTC)
     assert (end <= rest.watermark(run.checkpoints / "lag")) == (at_s == 60), "one of each"
     lag = run.read("lag")
-    row = lag[(lag["measure"] == "delivery") & (lag["group"] == "a") & (lag["window_end"] == end.replace(tzinfo=None))]
+    row = lag[
+        (lag["measure"] == "delivery") & (lag["group"] == "a") & (lag["window_end"] == end.replace(tzinfo=None))
+    ]
     (told,) = row.to_dict("records")
     expected = np.sort(window(run, at_s, "a"))
     assert told["count"] == len(expected)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.sql.types import StructType
+
 from ordercast.analytics import rest
 from ordercast.analytics.errors import AnalyticsError
 from ordercast.analytics.events import landed
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
+PARTITIONED_BY = ("date", "kind")
 #: Columns whose values hardly repeat: a dictionary of them costs time, and then is thrown away.
 UNLIKE = (
     *("offset", "time_ns", "start_ns", "received_ns", "published_ns", "position", "first_offset"),
@@ -71,7 +74,7 @@ class Job:
 
     def land(self, records: "DataFrame", *, is_once: bool = False) -> "StreamingQuery":
         writer = (
-            landed(records).writeStream.partitionBy("date", "kind").option("parquet.block.size", ROW_GROUP_BYTES)
+            landed(records).writeStream.partitionBy(*PARTITIONED_BY).option("parquet.block.size", ROW_GROUP_BYTES)
         )
         for column in UNLIKE:
             writer = writer.option(f"parquet.enable.dictionary#{column}", "false")
@@ -88,7 +91,9 @@ class Job:
         return self._started(rows.coalesce(1).writeStream.partitionBy("date"), stream.name, is_once)
 
     def events(self) -> "DataFrame":
-        schema = spark_schema().add("date", "date")
+        """What is partitioned by stands last, as it does once there are files: before, Spark cannot know."""
+        inside = [field for field in spark_schema() if field.name not in PARTITIONED_BY]
+        schema = StructType(inside).add("date", "date").add("kind", "string")
         return self.spark.readStream.schema(schema).parquet(str(self.tables.path(EVENTS)))
 
     def _started(self, writer: "DataStreamWriter", name: str, is_once: bool) -> "StreamingQuery":

@@ -46,8 +46,8 @@ def arrow_schema() -> pa.Schema:
     return pa.schema([(column.name, _ARROW[column.type]) for column in load().columns.values()])
 
 
-@cache
 def spark_schema() -> StructType:
+    """A new one each time: whoever adds a field changes what is there."""
     return StructType([StructField(column.name, _SPARK[column.type]) for column in load().columns.values()])
 
 

@@ -67,7 +67,7 @@ def open_ranges(spark: "SparkSession", checkpoint: Path) -> "DataFrame":
             yield from made(rows)
 
     values = state.select("key", F.col("value.groupState.state").alias("state"))
-    return values.mapInPandas(close, SCHEMA).withColumn("date", F.to_date("found_time"))
+    return values.mapInPandas(close, SCHEMA).withColumn("date", F.to_date("time"))
 
 
 def watermark(checkpoint: Path) -> datetime:

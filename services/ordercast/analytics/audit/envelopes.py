@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ordercast.analytics.audit.findings import DUPLICATE, KEY, Finding, Who, against, told
+from ordercast.analytics.audit.findings import DUPLICATE, KEY, Finding, Who, against, told, who
 from ordercast.analytics.audit.packs import ENTRY, RANGE
 from ordercast.analytics.audit.positions import RISING
 
@@ -28,59 +28,58 @@ class EnvelopeRange:
         self,
         domain: str,
         protocol: str,
-        group_id: str,
-        group: str,
-        node: str,
-        incarnation: int,
+        group: tuple[str, str],
+        replicas: list[tuple[str, int]],
+        of: np.ndarray,
         entries: np.ndarray,
     ) -> list[Finding]:
-        if (node, incarnation) not in self.replicas:
-            self.replicas.append((node, incarnation))
-        replica = self.replicas.index((node, incarnation))
-        self.groups[group_id] = group
+        """What replicas of one group, (id, name), said; in the order in which it was received."""
+        for replica in replicas:
+            if replica not in self.replicas:
+                self.replicas.append(replica)
+        numbers = np.array([self.replicas.index(replica) for replica in replicas])[of]
+        group_id, self.groups[group_id] = group
         places = self.places.setdefault(group_id, _empty())
         slots = _counters(entries) % RANGE
         new = _first(slots) & (places["by"][slots] == NOBODY)
         places["entry"][slots[new]] = entries[new]
-        places["by"][slots[new]] = replica
-        found = list(self._twice(domain, group_id, replica, entries, slots))
+        places["by"][slots[new]] = numbers[new]
+        found = list(self._twice(domain, group_id, numbers, entries, slots))
         if protocol in RISING:
-            found += self._keys(domain, group_id, replica, entries[new], slots[new])
+            found += self._keys(domain, group_id, np.unique(slots[new]))
         return found
 
     def _twice(
-        self, domain: str, group_id: str, replica: int, entries: np.ndarray, slots: np.ndarray
+        self, domain: str, group_id: str, numbers: np.ndarray, entries: np.ndarray, slots: np.ndarray
     ) -> Iterator[Finding]:
-        """At two positions, by one replica in one life. If another one says so, the positions contradict
-        anyway.
-        """
-        places = self.places[group_id]
-        is_twice = (places["by"][slots] == replica) & (places["entry"]["position"][slots] != entries["position"])
+        """At two positions, by one replica in one life. If another one says so, positions contradict anyway."""
+        places = self.places[group_id][slots]
+        is_twice = (places["by"] == numbers) & (places["entry"]["position"] != entries["position"])
         for row, count in told(np.flatnonzero(is_twice)):
-            own = self._who(group_id, replica, entries[row])
-            other = self._who(group_id, replica, places["entry"][slots[row]])
+            own = self._who(group_id, int(numbers[row]), entries[row])
+            other = self._at(group_id, int(slots[row]))
             detail = f"{own.node} delivered it at {other.position} and at {own.position}"
             yield against(DUPLICATE, detail, domain, group_id, own, other, count)
 
-    def _keys(
-        self, domain: str, group_id: str, replica: int, entries: np.ndarray, slots: np.ndarray
-    ) -> Iterator[Finding]:
-        """Keys of what was new in this group, against those of all others."""
-        for other_id, places in self.places.items():
-            if other_id == group_id:
-                continue
-            others = places[slots]
-            is_wrong = (others["by"] != NOBODY) & (others["entry"]["key"] != entries["key"])
+    def _keys(self, domain: str, group_id: str, slots: np.ndarray) -> Iterator[Finding]:
+        """Keys of what was new in this group, against those of all others; whoever was received later is told."""
+        own = self.places[group_id][slots]
+        for other_id in sorted(self.places):
+            others = self.places[other_id][slots]
+            is_wrong = (others["by"] != NOBODY) & (others["entry"]["key"] != own["entry"]["key"])
             for row, count in told(np.flatnonzero(is_wrong)):
-                own = self._who(group_id, replica, entries[row])
-                other = self._who(other_id, int(others["by"][row]), others["entry"][row])
-                detail = f"its key in {own.group} is not its key in {other.group}"
-                yield against(KEY, detail, domain, group_id, own, other, count)
+                is_later = own["entry"]["offset"][row] > others["entry"]["offset"][row]
+                ids = (group_id, other_id) if is_later else (other_id, group_id)
+                one, other = (self._at(id_, int(slots[row])) for id_ in ids)
+                detail = f"its key in {one.group} is not its key in {other.group}"
+                yield against(KEY, detail, domain, ids[0], one, other, count)
+
+    def _at(self, group_id: str, slot: int) -> Who:
+        place = self.places[group_id][slot]
+        return self._who(group_id, int(place["by"]), place["entry"])
 
     def _who(self, group_id: str, replica: int, entry: np.void) -> Who:
-        node, incarnation = self.replicas[replica]
-        position, envelope, trace = int(entry["position"]), bytes(entry["envelope"]), bytes(entry["trace"])
-        return Who(node, incarnation, self.groups[group_id], position, envelope, trace)
+        return who(self.replicas[replica], self.groups[group_id], entry)
 
 
 def _counters(entries: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ SCHEMA = (
     "severity string, violation string, detail string, domain string, `group` string, group_id string, "
     "position long, position_last long, count long, node string, incarnation long, envelope string, trace string, "
     "other_node string, other_incarnation long, other_group string, other_position long, other_envelope string, "
-    "other_trace string, replicas long, found_time timestamp"
+    "other_trace string, replicas long, time timestamp"
 )
 COLUMNS = tuple(part.split()[0].strip("`") for part in SCHEMA.split(", "))
 
@@ -36,6 +36,12 @@ class Who:
     position: int
     envelope: bytes
     trace: bytes
+    time_ns: int
+
+
+def who(replica: tuple[str, int], group: str, entry: np.void) -> Who:
+    position, envelope, trace = int(entry["position"]), bytes(entry["envelope"]), bytes(entry["trace"])
+    return Who(*replica, group, position, envelope, trace, int(entry["time_ns"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +68,14 @@ class Finding:
     other_trace: str | None = None
     #: How many replicas spoke of the range.
     replicas: int | None = None
+    #: When the delivery was that is told, by its replica's clock.
+    time_ns: int | None = None
 
-    def row(self, found_ms: int) -> dict[str, Any]:
-        return asdict(self) | {"found_time": found_ms}
+    def row(self, last_ms: int) -> dict[str, Any]:
+        """A range as a whole is told with the time of the last receipt about it."""
+        made = asdict(self)
+        time_ns = made.pop("time_ns")
+        return made | {"time": last_ms if time_ns is None else time_ns // 1_000_000}
 
 
 def against(
@@ -90,6 +101,7 @@ def against(
         other.position,
         other.envelope.hex(),
         other.trace.hex(),
+        time_ns=one.time_ns,
     )
 
 

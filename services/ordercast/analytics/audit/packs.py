@@ -19,6 +19,7 @@ POSITIONS, ENVELOPES, RUNS = SCOPES = ("positions", "envelopes", "runs")
 #: Bytes that are not numbers are `V`: `S` would drop zeros at the end.
 ENTRY = np.dtype(
     [
+        ("offset", "<i8"),
         ("position", "<i8"),
         ("envelope", "V16"),
         ("key", "<u8"),
@@ -29,7 +30,16 @@ ENTRY = np.dtype(
     ]
 )
 #: Positions from `first` to `last`, with nothing between them left out.
-RUN = np.dtype([("first", "<i8"), ("last", "<i8"), ("begins", "?"), ("first_trace", "V16"), ("last_trace", "V16")])
+RUN = np.dtype(
+    [
+        ("first", "<i8"),
+        ("last", "<i8"),
+        ("begins", "?"),
+        ("first_trace", "V16"),
+        ("last_trace", "V16"),
+        ("first_time_ns", "<i8"),
+    ]
+)
 
 #: What is the same for all deliveries in a pack.
 OWNER = ("group_id", "group", "domain", "protocol", "node", "incarnation")
@@ -90,17 +100,17 @@ def _packs(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
             key = f"{own['domain']}/{incarnation}"
             for number, chosen in _by(of_gateway, gateways[of_gateway, 1] // RANGE):
                 yield pack(ENVELOPES, key, number, chosen, entries[chosen])
-        yield pack(RUNS, own["group_id"], 0, rows, runs(positions, begins[rows], entries["trace"][rows]))
+        yield pack(RUNS, own["group_id"], 0, rows, runs(entries[rows], begins[rows]))
 
 
-def runs(positions: np.ndarray, begins: np.ndarray, traces: np.ndarray) -> np.ndarray:
-    """Positions in the order of delivery as runs, in which each follows on the one before."""
-    cuts = np.flatnonzero((np.diff(positions) != 1) | begins[1:]) + 1
-    firsts = np.concatenate([[0], cuts])
-    lasts = np.concatenate([cuts, [len(positions)]]) - 1
+def runs(entries: np.ndarray, begins: np.ndarray) -> np.ndarray:
+    """Deliveries in their order as runs, in which each follows on the one before."""
+    cuts = np.flatnonzero((np.diff(entries["position"]) != 1) | begins[1:]) + 1
+    firsts, lasts = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(entries)]]) - 1
     made = np.empty(len(firsts), RUN)
-    made["first"], made["last"], made["begins"] = positions[firsts], positions[lasts], begins[firsts]
-    made["first_trace"], made["last_trace"] = traces[firsts], traces[lasts]
+    made["first"], made["last"] = entries["position"][firsts], entries["position"][lasts]
+    made["first_trace"], made["last_trace"] = entries["trace"][firsts], entries["trace"][lasts]
+    made["begins"], made["first_time_ns"] = begins[firsts], entries["time_ns"][firsts]
     return made
 
 
@@ -125,7 +135,7 @@ def _by(rows: np.ndarray, numbers: np.ndarray) -> Iterator[tuple[int, np.ndarray
 
 def _entries(batch: pa.RecordBatch) -> np.ndarray:
     made = np.empty(batch.num_rows, ENTRY)
-    for name in ("position", "first_offset", "messages", "time_ns"):
+    for name in ("offset", "position", "first_offset", "messages", "time_ns"):
         made[name] = batch.column(name).to_numpy()
     made["envelope"] = np.frombuffer(b"".join(batch.column("envelope").to_pylist()), "V16")
     made["trace"] = np.frombuffer(b"".join(batch.column("trace_id").to_pylist()), "V16")

@@ -19,6 +19,7 @@ from ordercast.analytics.audit.findings import (
     Who,
     against,
     told,
+    who,
 )
 from ordercast.analytics.audit.packs import ENTRY, RANGE
 
@@ -43,19 +44,19 @@ class PositionRange:
     #: For each of them, which slots it has delivered.
     seen: list[np.ndarray] = field(default_factory=list)
 
-    def add(self, node: str, incarnation: int, entries: np.ndarray) -> list[Finding]:
-        replica = self._replica(node, incarnation)
+    def add(self, replicas: list[tuple[str, int]], of: np.ndarray, entries: np.ndarray) -> list[Finding]:
+        """What these replicas said, and which of them said each; in the order in which it was received.
+
+        So it is always the same who was first, however what comes is cut into batches.
+        """
+        numbers = np.array([self._number(replica) for replica in replicas])[of]
         slots = entries["position"] - (self.number * RANGE - 1)
-        found = list(self._duplicates(replica, entries, slots))
-        self.seen[replica][slots] = True
         known = self.places["by"][slots] != NOBODY
         new, firsts = np.unique(slots[~known], return_index=True)
         self.places["entry"][new] = entries[~known][firsts]
-        self.places["by"][new] = replica
-        # Slot 0 is told by the range that it belongs to.
-        found += self._contradictions(replica, entries, slots, slots > 0)
-        found += self._followers(new)
-        return found
+        self.places["by"][new] = numbers[~known][firsts]
+        found = [*self._duplicates(numbers, entries, slots), *self._contradictions(numbers, entries, slots)]
+        return [*found, *self._followers(new)]
 
     def close(self) -> Finding:
         """What was looked at, when nobody will say anything about it any more."""
@@ -73,27 +74,25 @@ class PositionRange:
             replicas=len(nodes),
         )
 
-    def _replica(self, node: str, incarnation: int) -> int:
-        if (node, incarnation) not in self.replicas:
-            self.replicas.append((node, incarnation))
+    def _number(self, replica: tuple[str, int]) -> int:
+        if replica not in self.replicas:
+            self.replicas.append(replica)
             self.seen.append(np.zeros(RANGE + 1, bool))
-        return self.replicas.index((node, incarnation))
+        return self.replicas.index(replica)
 
-    def _duplicates(self, replica: int, entries: np.ndarray, slots: np.ndarray) -> Iterator[Finding]:
+    def _duplicates(self, numbers: np.ndarray, entries: np.ndarray, slots: np.ndarray) -> Iterator[Finding]:
+        seen = np.array(self.seen)[numbers, slots]
         is_first = np.zeros(len(slots), bool)
-        is_first[np.unique(slots, return_index=True)[1]] = True
-        again = (self.seen[replica][slots] | ~is_first) & (slots > 0)
-        for row, count in told(np.flatnonzero(again)):
-            # What it said the first time is not kept if others had said it before: their words stand for it.
-            earlier = np.flatnonzero(slots[:row] == slots[row])
-            before = self._who(replica, entries[earlier[0]]) if len(earlier) else self._at(int(slots[row]))
-            own = self._who(replica, entries[row])
+        is_first[np.unique(numbers * (RANGE + 1) + slots, return_index=True)[1]] = True
+        for number in np.unique(numbers).tolist():
+            self.seen[number][slots[numbers == number]] = True
+        for row, count in told(np.flatnonzero((seen | ~is_first) & (slots > 0))):
+            # What it said the first time is not kept if others had said it before: their word stands for it.
+            own, other = self._who(int(numbers[row]), entries[row]), self._at(int(slots[row]))
             detail = f"{own.node} delivered position {own.position} twice in one life"
-            yield against(DUPLICATE, detail, self.domain, self.group_id, own, before, count)
+            yield against(DUPLICATE, detail, self.domain, self.group_id, own, other, count)
 
-    def _contradictions(
-        self, replica: int, entries: np.ndarray, slots: np.ndarray, is_own: np.ndarray
-    ) -> Iterator[Finding]:
+    def _contradictions(self, numbers: np.ndarray, entries: np.ndarray, slots: np.ndarray) -> Iterator[Finding]:
         places = self.places["entry"][slots]
         is_other = entries["envelope"] != places["envelope"]
         is_key = ~is_other & (entries["key"] != places["key"])
@@ -101,8 +100,9 @@ class PositionRange:
             (entries["first_offset"] != places["first_offset"]) | (entries["messages"] != places["messages"])
         )
         for violation, is_wrong in ((ORDER, is_other), (KEY, is_key), (OFFSET, is_offset)):
-            for row, count in told(np.flatnonzero(is_wrong & is_own)):
-                own, other = self._who(replica, entries[row]), self._at(int(slots[row]))
+            # Slot 0 is told by the range that it belongs to.
+            for row, count in told(np.flatnonzero(is_wrong & (slots > 0))):
+                own, other = self._who(int(numbers[row]), entries[row]), self._at(int(slots[row]))
                 detail = _difference(violation, own, other, entries[row], places[row])
                 yield against(violation, detail, self.domain, self.group_id, own, other, count)
 
@@ -132,9 +132,7 @@ class PositionRange:
         return self._who(int(self.places["by"][slot]), self.places["entry"][slot])
 
     def _who(self, replica: int, entry: np.void) -> Who:
-        node, incarnation = self.replicas[replica]
-        position, envelope, trace = int(entry["position"]), bytes(entry["envelope"]), bytes(entry["trace"])
-        return Who(node, incarnation, self.group, position, envelope, trace)
+        return who(self.replicas[replica], self.group, entry)
 
 
 def _difference(violation: str, own: Who, other: Who, said: np.void, known: np.void) -> str:

@@ -26,6 +26,8 @@ class Run(NamedTuple):
     last: int
     first_trace: bytes = b""
     last_trace: bytes = b""
+    #: When the first was.
+    time_ns: int = 0
 
 
 @dataclass(slots=True)
@@ -49,7 +51,7 @@ class Life:
             if merged and one.first <= merged[-1].last + 1:
                 before = merged[-1]
                 end = one if one.last > before.last else before
-                merged[-1] = Run(before.first, end.last, before.first_trace, end.last_trace)
+                merged[-1] = Run(before.first, end.last, before.first_trace, end.last_trace, before.time_ns)
             else:
                 merged.append(one)
         self.runs[at:] = merged
@@ -70,6 +72,8 @@ class Hole(NamedTuple):
     #: The last delivery before it, and the first behind it.
     trace: bytes
     next_trace: bytes
+    #: When that was.
+    time_ns: int
 
 
 @dataclass(slots=True)
@@ -84,8 +88,8 @@ class GroupRuns:
 
     def add(self, node: str, incarnation: int, runs: np.ndarray, now_ms: int) -> None:
         life = self.lives.setdefault((node, incarnation), Life())
-        for first, last, begins, first_trace, last_trace in runs.tolist():
-            life.add(Run(first, last, first_trace, last_trace), begins)
+        for first, last, begins, *rest in runs.tolist():
+            life.add(Run(first, last, *rest), begins)
         known = sorted(key for key in self.lives if key[0] == node)
         for key in known[:-LIVES_MAX]:
             del self.lives[key]
@@ -116,16 +120,16 @@ class GroupRuns:
         found = []
         for at, (incarnation, life) in enumerate(lives):
             for one, two in life.holes():
-                traces = one.last_trace, two.first_trace
-                found.append(Hole(node, incarnation, incarnation, one.last + 1, two.first - 1, *traces))
+                told = one.last_trace, two.first_trace, two.time_ns
+                found.append(Hole(node, incarnation, incarnation, one.last + 1, two.first - 1, *told))
             if not at:
                 continue
             reached = max((older.runs[-1] for _, older in lives[:at]), key=lambda run: run.last)
             begin = life.runs[0]
             if begin.first > reached.last + 1 and begin.first not in life.begins:
-                traces = reached.last_trace, begin.first_trace
+                told = reached.last_trace, begin.first_trace, begin.time_ns
                 older = lives[at - 1][0]
-                found.append(Hole(node, older, incarnation, reached.last + 1, begin.first - 1, *traces))
+                found.append(Hole(node, older, incarnation, reached.last + 1, begin.first - 1, *told))
         return found
 
     def _finding(self, hole: Hole) -> Finding:
@@ -153,4 +157,5 @@ class GroupRuns:
             other_group=self.group,
             other_position=hole.last + 1,
             other_trace=hole.next_trace.hex(),
+            time_ns=hole.time_ns,
         )

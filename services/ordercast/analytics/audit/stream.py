@@ -47,7 +47,7 @@ def audited(events: "DataFrame") -> "DataFrame":
     findings = packs.groupBy("scope", "scope_key", "range").applyInPandasWithState(
         updated, SCHEMA, STATE_SCHEMA, "append", GroupStateTimeout.EventTimeTimeout
     )
-    return findings.withColumn("date", F.to_date("found_time"))
+    return findings.withColumn("date", F.to_date("time"))
 
 
 def updated(key: Key, packs: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
@@ -63,26 +63,39 @@ def updated(key: Key, packs: Iterable[pd.DataFrame], state: GroupState) -> Itera
             return
     else:
         news = pd.concat(list(packs)).sort_values("offset", kind="stable")
-        for pack in news.itertuples(index=False):
-            now_ms = int(pack.received_time.timestamp() * 1000)
-            last_ms = max(last_ms, now_ms)
-            found += [finding.row(now_ms) for finding in added(part, pack, now_ms)]
+        last_ms = max(last_ms, int(news["received_time"].max().timestamp() * 1000))
+        found += [finding.row(last_ms) for finding in added(part, news)]
     state.update((stored(part, last_ms),))
     state.setTimeoutTimestamp(max(next_ms(part, last_ms), watermark_ms + 1))
     yield from tables(found)
 
 
-def added(part: Part, pack: Any, now_ms: int) -> list[Finding]:
-    node, incarnation = str(pack.node), int(pack.incarnation)
+def added(part: Part, news: pd.DataFrame) -> list[Finding]:
+    """Of packs in the order of their offsets."""
     if isinstance(part, GroupRuns):
-        part.domain, part.group = pack.domain, pack.group
-        part.add(node, incarnation, np.frombuffer(pack.payload, RUN), now_ms)
+        for pack in news.itertuples(index=False):
+            part.domain, part.group = pack.domain, pack.group
+            now_ms = int(pack.received_time.timestamp() * 1000)
+            part.add(str(pack.node), int(pack.incarnation), np.frombuffer(pack.payload, RUN), now_ms)
         return []
-    entries = np.frombuffer(pack.payload, ENTRY)
     if isinstance(part, PositionRange):
-        part.domain, part.group, part.protocol = pack.domain, pack.group, pack.protocol
-        return part.add(node, incarnation, entries)
-    return part.add(pack.domain, pack.protocol, pack.group_id, pack.group, node, incarnation, entries)
+        first = news.iloc[0]
+        part.domain, part.group, part.protocol = first["domain"], first["group"], first["protocol"]
+        return part.add(*said(news))
+    found = []
+    for (domain, protocol, *group), packs in news.groupby(["domain", "protocol", "group_id", "group"], sort=True):
+        found += part.add(domain, protocol, (group[0], group[1]), *said(packs))
+    return found
+
+
+def said(packs: pd.DataFrame) -> tuple[list[tuple[str, int]], np.ndarray, np.ndarray]:
+    """Replicas, which of them said each entry, and the entries: in the order of their offsets."""
+    replicas = [(str(pack.node), int(pack.incarnation)) for pack in packs.itertuples(index=False)]
+    parts = [np.frombuffer(payload, ENTRY) for payload in packs["payload"]]
+    of = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    entries = np.concatenate(parts)
+    order = np.argsort(entries["offset"], kind="stable")
+    return replicas, of[order], entries[order]
 
 
 def timed_out(part: Part, last_ms: int, watermark_ms: int) -> list[dict[str, Any]]:
@@ -135,7 +148,7 @@ def tables(rows: list[dict[str, Any]]) -> Iterator[pd.DataFrame]:
 
 def table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     made = pd.DataFrame(rows, columns=list(COLUMNS))
-    made["found_time"] = pd.to_datetime(made["found_time"], unit="ms")
+    made["time"] = pd.to_datetime(made["time"], unit="ms")
     for column in (
         "position",
         "position_last",

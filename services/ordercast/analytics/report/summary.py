@@ -133,7 +133,7 @@ def summary(tables: Tables, span: Span) -> Summary:
         lag_series=_series(deliveries, "group"),
         stages=_stages(lag[~lag["measure"].isin([TO_DELIVERY])]),
         blockers=_blockers(_windows(tables, BLOCKERS.name, span)),
-        audit=_audit(_between(tables, AUDIT.name, span, "found_time")),
+        audit=_audit(_between(tables, AUDIT.name, span, "time")),
         replicas=_replicas(_windows(tables, STRAGGLERS.name, span), behind),
         behind_series=_series(behind, "node"),
         sessions=_between(tables, UNAVAILABILITY.name, span, "start_time").to_dict("records"),
@@ -230,7 +230,7 @@ def _audit(rows: pd.DataFrame) -> Audit:
     audited = rows[rows["severity"] == AUDITED]
     violations = rows[rows["severity"] == VIOLATION]
     unseen = rows[rows["severity"] == UNSEEN]
-    told = pd.concat([violations, unseen]).sort_values("found_time").head(FINDINGS_MAX)
+    told = pd.concat([violations, unseen]).sort_values("time").head(FINDINGS_MAX)
     return Audit(
         int(audited["count"].sum()),
         len(audited),
