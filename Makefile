@@ -6,17 +6,18 @@ SHELL := /bin/bash
 BIN := .venv/bin
 SEEDS ?= 2000
 LOCK_OPTIONS ?=
+JRE ?= openjdk-17-jre-headless
 
 # One word per output.
 PROTOC_PLUGINS := python pyi grpc_python
 PROTO_FILES = $(wildcard proto/ordercast/v1/*.proto)
 
-.PHONY: help setup demo run test lint baseline proto schema sim chaos bench simbench mutants papers lock clean
+.PHONY: help setup java demo run test test-kafka lint baseline proto schema sim chaos bench simbench mutants papers lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: .venv/.ready ## make .venv from requirements/dev.lock and install the project into it
+setup: .venv/.ready java ## make .venv from requirements/dev.lock and install the project into it
 
 .venv/.ready: requirements/dev.lock pyproject.toml
 	@python=""; \
@@ -41,6 +42,33 @@ setup: .venv/.ready ## make .venv from requirements/dev.lock and install the pro
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/analytics.lock
 	@touch $@
 
+# Spark needs Java, and nothing else does: without it, its tests are left out.
+java:
+	@if [ -n "$$JAVA_HOME" ] || command -v java > /dev/null; then \
+		:; \
+	elif [ "$$(id -u)" -eq 0 ] && command -v apt-get > /dev/null; then \
+		echo "installing a JRE, for the Spark job"; \
+		{ apt-get update -qq && apt-get install -qq -y --no-install-recommends $(JRE) > /dev/null; } || \
+			echo "it could not be installed: the Spark job needs Java 17 or later" >&2; \
+	else \
+		echo "there is no Java, which the Spark job needs: install 17 or later, such as $(JRE)"; \
+	fi
+
+# Spark's connector to Kafka is not published for every version of Spark: these tests have an environment of their own.
+.venv-kafka/.ready: .venv/.ready requirements/kafka-test.lock
+	[ -x .venv-kafka/bin/python ] || $(BIN)/python -m venv .venv-kafka
+	for lock in dev kafka-test; do \
+		.venv-kafka/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+			-r requirements/$$lock.lock || exit 1; \
+	done
+	.venv-kafka/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Jars from Maven Central: a broker, and the connector.
+build/kafka/%/.ready: tests/kafka/%.xml
+	mvn --quiet --batch-mode -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(@D)
+	@touch $@
+
 demo: setup ## kill a node while messages go to several groups, and see them come out in one order
 	$(BIN)/ordercast demo
 
@@ -50,6 +78,9 @@ run: setup ## run a cluster of three nodes on this machine, until Ctrl-C
 # Tests start hundreds of processes: compiling the same modules in each of them would take minutes.
 test: setup .venv/.bench .venv/.analytics ## run all tests
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
+
+test-kafka: setup .venv-kafka/.ready build/kafka/broker/.ready build/kafka/connector/.ready ## run the job from Kafka
+	.venv-kafka/bin/pytest -n0 tests/kafka
 
 lint: setup ## check format, style, types and the wire contract
 	$(BIN)/ruff format --check
@@ -89,6 +120,7 @@ papers: setup ## print the tables of the papers next to what the machines do
 lock: setup ## rewrite requirements/*.lock (LOCK_OPTIONS=--upgrade for newer versions)
 	$(call lock,dev)
 	$(call lock,analytics,--extra telemetry --extra kafka --constraint requirements/dev.lock)
+	$(call lock,kafka-test,--constraint requirements/dev.lock)
 	$(call lock,bench,--constraint requirements/dev.lock)
 	$(call lock,k8s,--constraint requirements/dev.lock)
 
@@ -99,5 +131,5 @@ $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 -
 endef
 
 clean: ## remove .venv, caches and build leftovers
-	rm -rf .venv .left-out build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache services/*.egg-info
+	rm -rf .venv .venv-kafka .left-out build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache services/*.egg-info
 	find services tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,5 +1,6 @@
-"""One Spark session for all tests of a process, and one run over a cluster with planted faults that many look at."""
+"""One Spark session for all tests of a process, and one run over planted faults that many of them look at."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,17 @@ need_packages()
 
 from ordercast.analytics import session  # noqa: E402
 from tests.analytics.planted import Planted, planted  # noqa: E402
+
+#: The first of these tests starts Spark and runs the whole job; on a busy machine that takes minutes.
+PATIENCE_S = 900
+# A JVM that lives for a minute does better without its second compiler. The job's own process inherits it.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(PATIENCE_S))
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""A hundred seconds of a cluster with everything wrong with it that the job has to find, and the job's run over it."""
+"""A hundred seconds of a cluster with everything wrong that the job has to find, and the job's run over it."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,6 +1,5 @@
 """What is missing is said before Spark is started."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -56,6 +55,6 @@ def test_an_address_is_a_host_and_a_port(text: str):
 
 
 def test_of_what_spark_says_the_cause_is_told():
-    said = f"Job aborted{os.linesep}  at x{os.linesep}ordercast.analytics.errors.AnalyticsError: nobody there{os.linesep}"
+    said = "Job aborted\n  at x\nordercast.analytics.errors.AnalyticsError: nobody there\n"
     assert cause_of(RuntimeError(said)) == "nobody there"
     assert cause_of(RuntimeError("one\ntwo")) == "one"

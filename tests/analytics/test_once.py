@@ -1,4 +1,4 @@
-"""Runs with --once, one after the other: what was open is finished, late records are told apart, nothing is counted twice."""
+"""Runs with --once, one after the other: what was open is finished, and what is late is told apart."""
 
 from pathlib import Path
 from typing import Any

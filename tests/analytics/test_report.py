@@ -1,5 +1,6 @@
 """The report: on a terminal, as a page, and as JSON; and the metrics that come from the same tables."""
 
+import io
 import json
 import re
 from html.parser import HTMLParser
@@ -34,7 +35,7 @@ def test_the_summary_names_the_planted_blocker_and_straggler_first(told: Summary
 
 
 def test_the_terminal_shows_every_part_and_the_verdict(told: Summary):
-    console = Console(width=160, record=True, file=Path("/dev/null").open("w"))
+    console = Console(width=160, record=True, file=io.StringIO())
     show(told, console)
     text = console.export_text()
     for words in ("Order lag", "Stages", "What others waited for", "Replicas", "Unavailable", "Dead letters"):

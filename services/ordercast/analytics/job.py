@@ -5,10 +5,13 @@ once, also if the job is killed in the middle of one. Events are read by the log
 committed: nothing that a killed batch left behind is ever read.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql.types import StructType
 
 from ordercast.analytics import rest
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
+#: How often a stream is started that ends by itself.
+ATTEMPTS = 3
 PARTITIONED_BY = ("date", "kind")
 #: Columns whose values hardly repeat: a dictionary of them costs time, and then is thrown away.
 UNLIKE = (
@@ -56,11 +61,25 @@ class Job:
     def run_once(self, records: "DataFrame", streams: tuple[Stream, ...] = STREAMS) -> None:
         """Everything that is there now, and then what is not final yet."""
         self.prepare()
-        self.land(records, is_once=True).awaitTermination()
-        queries = [self.start(stream, is_once=True) for stream in streams]
-        for query in queries:
-            query.awaitTermination()
+        self._finish({EVENTS: lambda: self.land(records, is_once=True)})
+        self._finish({stream.name: partial(self.start, stream, is_once=True) for stream in streams})
         rest.write(self.spark, self.tables, self.checkpoints)
+
+    def _finish(self, starts: dict[str, Callable[[], "StreamingQuery"]]) -> None:
+        """All of them at once. One that fails goes on from its checkpoint, a few times.
+
+        On a machine that is busy with something else, Spark gives up on its own Python processes after ten seconds.
+        """
+        queries = {name: start() for name, start in starts.items()}
+        for name, query in queries.items():
+            for attempt in range(ATTEMPTS):
+                try:
+                    query.awaitTermination()
+                    break
+                except StreamingQueryException:
+                    if attempt == ATTEMPTS - 1:
+                        raise
+                    query = starts[name]()
 
     def start_all(self, records: "DataFrame", streams: tuple[Stream, ...] = STREAMS) -> list["StreamingQuery"]:
         self.prepare()

@@ -34,6 +34,8 @@ class RunSettings:
     master: str = ""
     metrics_listen: str = ""
     topic: str = "ordercast"
+    #: A folder with Spark's connector to Kafka and what it needs; none: they are fetched from Maven Central.
+    jars: Path | None = None
     trigger_s: float = 5.0
     #: Records; messages of Kafka, each of which has many.
     per_trigger_max: int = 250_000
@@ -60,14 +62,18 @@ def check_spool(address: str) -> None:
 
 
 def session_settings(settings: RunSettings) -> session.SessionSettings:
-    packages: tuple[str, ...] = ()
-    if settings.source == KAFKA and not session.is_submitted():
+    if settings.source != KAFKA or session.is_submitted():
+        return session.SessionSettings(settings.master)
+    if settings.jars is None:
         import pyspark
 
         from ordercast.analytics.sources import connector
 
-        packages = (connector(pyspark.__version__),)
-    return session.SessionSettings(settings.master, packages)
+        return session.SessionSettings(settings.master, {"spark.jars.packages": connector(pyspark.__version__)})
+    jars = sorted(str(path) for path in settings.jars.glob("*.jar"))
+    if not jars:
+        raise AnalyticsError(f"there is no .jar in {settings.jars}")
+    return session.SessionSettings(settings.master, {"spark.jars": ",".join(jars)})
 
 
 def run_in(spark: "SparkSession", settings: RunSettings) -> None:

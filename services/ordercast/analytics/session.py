@@ -30,6 +30,8 @@ SETTINGS = {
     # Rows of several kinds are written at once, instead of being sorted first.
     "spark.sql.maxConcurrentOutputFileWriters": "16",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+    # A worker that has just been started on a busy machine is not given up.
+    "spark.python.authenticate.socketTimeout": "120s",
     "spark.sql.parquet.compression.codec": "snappy",
     # Each stream tells its progress once for a batch; nobody looks at more than the last few.
     "spark.sql.streaming.numRecentProgressUpdates": "10",
@@ -51,8 +53,6 @@ LOCAL_SETTINGS = {
 class SessionSettings:
     #: Empty: as `spark-submit` says, else two threads of this process.
     master: str = ""
-    #: Maven coordinates, for Kafka.
-    packages: tuple[str, ...] = ()
     more: dict[str, str] = field(default_factory=dict)
 
 
@@ -76,8 +76,6 @@ def start(settings: SessionSettings | None = None) -> "SparkSession":
         builder = builder.master(master)
         if master.startswith("local"):
             told |= LOCAL_SETTINGS | {"spark.local.dir": str(Path(gettempdir()))}
-    if settings.packages:
-        told["spark.jars.packages"] = ",".join(settings.packages)
     told |= settings.more
     if is_submitted():
         from pyspark import SparkConf

@@ -44,6 +44,16 @@ def run(
     topic: Annotated[
         str | None, typer.Option(help="With --source kafka: the topic.", show_default="ordercast")
     ] = None,
+    jars: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="With --source kafka: Spark's connector, and what it needs, as files.",
+            show_default="fetched from Maven Central",
+            exists=True,
+            file_okay=False,
+        ),
+    ] = None,
     trigger: Annotated[float, typer.Option(min=0.1, help="Seconds between batches.")] = 5.0,
     per_trigger: Annotated[
         int,
@@ -63,8 +73,9 @@ def run(
 
     if source not in SOURCES:
         raise typer.BadParameter("--source takes `spool` or `kafka`")
-    if source != "kafka" and topic is not None:
-        raise typer.BadParameter("--topic is for --source kafka")
+    for name, given in (("topic", topic), ("jars", jars)):
+        if source != "kafka" and given is not None:
+            raise typer.BadParameter(f"--{name} is for --source kafka")
     if source != "spool" and partitions is not None:
         raise typer.BadParameter("--partitions is for --source spool: Kafka has its own")
     settings = RunSettings(
@@ -76,6 +87,7 @@ def run(
         master,
         metrics_listen,
         topic or "ordercast",
+        jars,
         trigger,
         per_trigger,
         partitions or 2,
