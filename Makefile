@@ -6,17 +6,18 @@ SHELL := /bin/bash
 BIN := .venv/bin
 SEEDS ?= 2000
 LOCK_OPTIONS ?=
+JRE ?= openjdk-17-jre-headless
 
 # One word per output.
 PROTOC_PLUGINS := python pyi grpc_python
 PROTO_FILES = $(wildcard proto/ordercast/v1/*.proto)
 
-.PHONY: help setup demo run test test-long lint baseline proto schema dashboards sim chaos bench simbench mutants papers lock clean
+.PHONY: help setup java demo run test test-long test-kafka lint baseline proto schema dashboards sim chaos bench simbench mutants papers lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: .venv/.ready ## make .venv from requirements/dev.lock and install the project into it
+setup: .venv/.ready java ## make .venv from requirements/dev.lock and install the project into it
 
 .venv/.ready: requirements/dev.lock pyproject.toml
 	@python=""; \
@@ -55,6 +56,33 @@ setup: .venv/.ready ## make .venv from requirements/dev.lock and install the pro
 		echo "no prometheus to be had from apt: tests with Prometheus are left out" >&2; \
 	fi
 
+# Spark needs Java, and nothing else does: without it, its tests are left out.
+java:
+	@if [ -n "$$JAVA_HOME" ] || command -v java > /dev/null; then \
+		:; \
+	elif [ "$$(id -u)" -eq 0 ] && command -v apt-get > /dev/null; then \
+		echo "installing a JRE, for the Spark job"; \
+		{ apt-get update -qq && apt-get install -qq -y --no-install-recommends $(JRE) > /dev/null; } || \
+			echo "it could not be installed: the Spark job needs Java 17 or later" >&2; \
+	else \
+		echo "there is no Java, which the Spark job needs: install 17 or later, such as $(JRE)"; \
+	fi
+
+# Spark's connector to Kafka is not published for every version of Spark: these tests have an environment of their own.
+.venv-kafka/.ready: .venv/.ready requirements/kafka-test.lock
+	[ -x .venv-kafka/bin/python ] || $(BIN)/python -m venv .venv-kafka
+	for lock in dev kafka-test; do \
+		.venv-kafka/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+			-r requirements/$$lock.lock || exit 1; \
+	done
+	.venv-kafka/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Jars from Maven Central: a broker, and the connector.
+build/kafka/%/.ready: tests/kafka/%.xml
+	mvn --quiet --batch-mode -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(@D)
+	@touch $@
+
 demo: setup ## kill a node while messages go to several groups, and see them come out in one order
 	$(BIN)/ordercast demo
 
@@ -67,6 +95,9 @@ test: setup .venv/.bench .venv/.analytics .venv/.prometheus ## run the tests
 
 test-long: setup .venv/.bench .venv/.analytics .venv/.prometheus ## run the tests that take long: more seeds, more faults, more of each kind
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -m long
+
+test-kafka: setup .venv-kafka/.ready build/kafka/broker/.ready build/kafka/connector/.ready ## run the job from Kafka
+	.venv-kafka/bin/pytest -n0 tests/kafka
 
 lint: setup ## check format, style, types and the wire contract
 	$(BIN)/ruff format --check
@@ -110,6 +141,7 @@ lock: setup ## rewrite requirements/*.lock (LOCK_OPTIONS=--upgrade for newer ver
 	$(call lock,dev)
 	$(call lock,telemetry,--extra kafka --constraint requirements/dev.lock)
 	$(call lock,analytics,--extra telemetry --extra kafka --constraint requirements/dev.lock)
+	$(call lock,kafka-test,--constraint requirements/dev.lock)
 	$(call lock,bench,--constraint requirements/dev.lock)
 	$(call lock,k8s,--constraint requirements/dev.lock)
 
@@ -120,5 +152,5 @@ $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 -
 endef
 
 clean: ## remove .venv, caches and build leftovers
-	rm -rf .venv .left-out build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache services/*.egg-info
+	rm -rf .venv .venv-kafka .left-out build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache services/*.egg-info
 	find services tests -name __pycache__ -type d -prune -exec rm -rf {} +

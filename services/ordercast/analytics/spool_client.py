@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from google.rpc.error_details_pb2 import ErrorInfo  # type: ignore[import-untyped]
 from grpc_status import rpc_status  # type: ignore[import-untyped]
 
+from ordercast.analytics.errors import AnalyticsError
 from ordercast.telemetry.schema import names
 from ordercast.v1.telemetry_pb2 import DescribeSpoolRequest, ReadSpoolRequest
 from ordercast.v1.telemetry_pb2_grpc import TelemetryServiceStub
@@ -27,7 +28,7 @@ PAUSE_S_MIN = 0.1
 PAUSE_S_MAX = 2.0
 
 
-class SpoolError(Exception):
+class SpoolError(AnalyticsError):
     """The spool cannot be read."""
 
 

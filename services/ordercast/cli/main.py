@@ -3,6 +3,7 @@
 import typer
 
 from ordercast.cli import (
+    analytics,
     bench,
     chaos,
     cursor,
@@ -43,6 +44,7 @@ app.command(
     "serve",
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
 )(serve.serve)
+app.add_typer(analytics.app, name="analytics")
 app.command("demo")(demo.demo)
 app.command("bench")(bench.bench)
 app.command("chaos")(chaos.chaos)
