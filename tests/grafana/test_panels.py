@@ -66,8 +66,10 @@ def missing(made: Scene, timeout_s: float) -> list[str]:
 
 
 def wanted(emitters: set[str], stages: list[str]) -> dict[str, str]:
-    """Expressions that have to show something: those of panels, and each metric by itself, since a panel may show that
-    there is none of it."""
+    """Expressions that have to show something.
+
+    Those of panels, and each metric by itself, since a panel may say that there is none of it.
+    """
     asked = {
         f"{panel}: {expression}": expression
         for panel in panels()
