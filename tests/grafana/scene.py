@@ -116,8 +116,8 @@ def scene(folder: Path) -> Iterator[Scene]:
 
 
 def options(endpoint: str) -> list[str]:
-    """Every envelope's trace is kept: histograms then have exemplars."""
-    return [f"--telemetry.endpoint={endpoint}", "--telemetry.sampling=1", "--telemetry.metrics-s=1"]
+    """So many traces are kept that histograms have exemplars."""
+    return [f"--telemetry.endpoint={endpoint}", "--telemetry.sampling=0.5", "--telemetry.metrics-s=2"]
 
 
 @contextmanager
@@ -127,7 +127,7 @@ def load(cluster: LocalCluster) -> Iterator[None]:
     for ordering in ("causal", "total"):
         create_domain(cluster.gateways, ordering, "isis", {"ordering": ordering})
         create_groups(cluster.gateways, [f"{ordering}-1"], domain=ordering)
-    is_over = threading.Event()
+    is_over, is_read = threading.Event(), threading.Event()
     gateways = cluster.gateways[:2]
 
     def publish(groups: list[str]) -> None:
@@ -135,7 +135,7 @@ def load(cluster: LocalCluster) -> Iterator[None]:
             while not is_over.is_set():
                 with contextlib.suppress(OrdercastError):
                     connection.publish_many([b"x" * 100] * 5, to=groups, timeout=10)
-                time.sleep(0.05)
+                time.sleep(0.2)
 
     def ask_for_nothing() -> None:
         with ordercast.connect_sync(*gateways) as connection:
@@ -146,16 +146,20 @@ def load(cluster: LocalCluster) -> Iterator[None]:
     def read() -> None:
         with ordercast.connect_sync(*gateways) as connection, connection.subscribe("a", "earliest") as deliveries:
             for _ in deliveries:
-                if is_over.is_set():
+                if is_read.is_set():
                     break
 
+    reader = threading.Thread(target=read, daemon=True)
     threads = [threading.Thread(target=publish, args=(groups,), daemon=True) for groups in SETS]
-    threads += [threading.Thread(target=does, daemon=True) for does in (ask_for_nothing, read)]
-    for thread in threads:
+    threads.append(threading.Thread(target=ask_for_nothing, daemon=True))
+    for thread in (reader, *threads):
         thread.start()
     try:
         yield
     finally:
+        # While there is something to read.
+        is_read.set()
+        reader.join(STOP_S_MAX)
         is_over.set()
         for thread in threads:
             thread.join(STOP_S_MAX)

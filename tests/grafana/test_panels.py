@@ -27,7 +27,7 @@ RARE = {
 }
 #: Nobody takes anything where there is no telemetry service.
 SENT = "ordercast_telemetry_sent_total"
-STAGES = "(ordercast_stage_duration_seconds_count)"
+STAGES = "ordercast_stage_duration_seconds_count"
 
 
 @pytest.mark.timeout(600)
@@ -55,29 +55,35 @@ def value(made: Scene, expression: str) -> float:
 def missing(made: Scene, timeout_s: float) -> list[str]:
     """What shows nothing, and metrics that are not there, though everybody has had time to emit them."""
     deadline = time.monotonic() + timeout_s
+    wait_until("stages are known", lambda: bool(made.prometheus.query(STAGES)), timeout_s)
+    stages = [found["metric"]["stage"] for found in made.prometheus.query(f"group by (stage) ({STAGES})")]
+    lacking = wanted(made.emitters, stages)
     while True:
-        stages = [found["metric"]["stage"] for found in made.prometheus.query("group by (stage) " + STAGES)]
-        found = [
-            f"{panel}: {expression}"
-            for panel in panels()
-            if emitters_of(panel) <= made.emitters
-            for expression in substituted(panel, stages)
-            if not shows(made.prometheus.query(expression))
-        ]
-        names = {name for panel in panels() for expression in panel.expressions for name in metrics_in(expression)}
-        found += [
-            f"there is no {name}"
-            for name in sorted(names - RARE - ({SENT} if TELEMETRY not in made.emitters else set()))
-            if emitter_of(name) in made.emitters and not made.prometheus.query(name)
-        ]
-        if not found or not made.all_run() or time.monotonic() > deadline:
-            return found
+        lacking = {what: expression for what, expression in lacking.items() if not shows(made, expression)}
+        if not lacking or not made.all_run() or time.monotonic() > deadline:
+            return sorted(lacking)
         time.sleep(1)
+
+
+def wanted(emitters: set[str], stages: list[str]) -> dict[str, str]:
+    """Expressions that have to show something.
+
+    Those of panels, and each metric by itself, since a panel may say that there is none of it.
+    """
+    asked = {
+        f"{panel}: {expression}": expression
+        for panel in panels()
+        if emitters_of(panel) <= emitters
+        for expression in substituted(panel, stages)
+    }
+    names = {name for panel in panels() for expression in panel.expressions for name in metrics_in(expression)}
+    left_out = RARE | ({SENT} if TELEMETRY not in emitters else set())
+    return asked | {f"there is no {name}": name for name in names - left_out if emitter_of(name) in emitters}
 
 
 def substituted(panel: Panel, stages: list[str]) -> list[str]:
     """Its queries as Grafana asks them with everything chosen; one that is repeated, for each stage."""
-    chosen = stages or ["none"] if panel.body.get("repeat") == "stage" else [".*"]
+    chosen = stages if panel.body.get("repeat") == "stage" else [".*"]
     found = []
     for expression in panel.expressions:
         for name in ("domain", "group", "node"):
@@ -87,15 +93,18 @@ def substituted(panel: Panel, stages: list[str]) -> list[str]:
     return found
 
 
-def shows(series: list[dict[str, Any]]) -> bool:
+def shows(made: Scene, expression: str) -> bool:
+    return has_numbers(made.prometheus.query(expression))
+
+
+def has_numbers(series: list[dict[str, Any]]) -> bool:
     return any(not math.isnan(float(one["value"][1])) for one in series)
 
 
 def test_a_panel_without_data_is_noticed():
-    number = {"value": [0, "1"]}
-    assert shows([number])
-    assert not shows([])
-    assert not shows([{"value": [0, "NaN"]}])
+    assert has_numbers([{"value": [0, "NaN"]}, {"value": [0, "1"]}])
+    assert not has_numbers([])
+    assert not has_numbers([{"value": [0, "NaN"]}])
 
 
 # ------------------------------------------------------------------------------------------------ who emits what
