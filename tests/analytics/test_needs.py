@@ -57,4 +57,6 @@ def test_an_address_is_a_host_and_a_port(text: str):
 def test_of_what_spark_says_the_cause_is_told():
     said = "Job aborted\n  at x\nordercast.analytics.errors.AnalyticsError: nobody there\n"
     assert cause_of(RuntimeError(said)) == "nobody there"
+    python = "Job aborted: org.apache.PythonException: Traceback\n  File x\nTypeError: no float\n\n\tat y"
+    assert cause_of(RuntimeError(python)) == "TypeError: no float"
     assert cause_of(RuntimeError("one\ntwo")) == "one"

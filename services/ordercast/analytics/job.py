@@ -68,7 +68,7 @@ class Job:
     def _finish(self, starts: dict[str, Callable[[], "StreamingQuery"]]) -> None:
         """All of them at once. One that fails goes on from its checkpoint, a few times.
 
-        On a machine that is busy with something else Spark gives up on its own Python processes after ten seconds.
+        On a machine that is busy with something else, Spark gives its own Python processes up after ten seconds.
         """
         queries = {name: start() for name, start in starts.items()}
         for name, query in queries.items():

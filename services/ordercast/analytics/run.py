@@ -1,5 +1,6 @@
 """`ordercast analytics run`: from settings to a job that runs until it is done, or until it is told to stop."""
 
+import re
 import signal
 import sys
 import threading
@@ -22,6 +23,7 @@ SPOOL, KAFKA = SOURCES = ("spool", "kafka")
 RESTARTS_MAX = 8
 #: How long the telemetry service may be away when the job starts.
 PATIENCE_S = 30.0
+CAUSE_MAX = 500
 RESTART_S, RESTART_S_MAX = 2.0, 60.0
 
 
@@ -160,10 +162,15 @@ class Supervisor:
 
 
 def cause_of(error: BaseException) -> str:
-    """The last line that says something: Spark wraps what a worker raised into many others."""
+    """What a worker raised, if it was one: Spark wraps it into many others, and puts its plans behind it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    ours = [line for line in lines if "AnalyticsError:" in line]
-    return ours[-1].partition("AnalyticsError: ")[2] if ours else (lines[0] if lines else repr(error))
+    ours = [line for line in lines if "AnalyticsError: " in line]
+    if ours:
+        return ours[-1].partition("AnalyticsError: ")[2]
+    raised = [
+        line for line in lines if re.match(r"[\w.]*(Error|Exception): ", line) and "PythonException" not in line
+    ]
+    return (raised or lines or [repr(error)])[0][:CAUSE_MAX]
 
 
 def host_and_port(text: str) -> tuple[str, int]:
