@@ -201,5 +201,5 @@ def test_a_clients_own_trace_is_linked(seen: Seen):
 def test_what_was_waited_for_is_named(seen: Seen):
     blocked = {row["blocked_on"] for row in seen.of("span") if row["blocked_on"]}
     kinds = {text.partition(":")[0] for text in blocked}
-    assert {"replica", "message", "token"} <= kinds
+    assert {"replica", "token"} <= kinds
     assert "replica:node-2" in blocked

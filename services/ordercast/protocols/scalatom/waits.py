@@ -73,7 +73,9 @@ class Waits:
             if head[1] is not None:
                 return f"message:{head[1].hex()}"
             self._known(replica, key, self._source())
-        elif key[8:] not in self._decided and replica.position:
+        elif key[8:] in self._decided:
+            self._known(replica, key, "")
+        elif replica.position:
             # It was behind another one, which was delivered just now.
             return f"message:{replica.last_key[8:].hex()}"
         return ""
