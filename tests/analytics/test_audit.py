@@ -14,7 +14,7 @@ from ordercast.analytics.audit.findings import TOLD_MAX, UNSEEN, VIOLATION, Find
 from ordercast.analytics.audit.packs import ENTRY, RANGE, RUN, packed, runs  # noqa: E402
 from ordercast.analytics.audit.positions import PositionRange  # noqa: E402
 from ordercast.analytics.audit.runs import GroupRuns  # noqa: E402
-from ordercast.analytics.audit.stream import loaded, stored  # noqa: E402
+from ordercast.analytics.audit.stream import Kept, loaded, stored  # noqa: E402
 from ordercast.analytics.synthetic import Cluster, Plan  # noqa: E402
 from ordercast.core.ids import envelope_id  # noqa: E402
 
@@ -201,8 +201,9 @@ def test_runs_are_cut_where_positions_do_not_follow_on_and_where_a_log_begins():
 def test_state_comes_back_as_it_was_kept():
     part = group()
     told(part, "n1", 1, entries(range(10)))
-    again, last_ms = loaded(("positions", "a#1", 0), stored(part, 5))
-    assert last_ms == 5
+    kept = loaded(("positions", "a#1", 0), stored(Kept(part, 5, 6)))
+    again = kept.part
+    assert (kept.received_ms, kept.landed_ms) == (5, 6)
     assert isinstance(again, PositionRange)
     assert kinds(told(again, "n2", 1, entries(range(2, 3), key=1))) == [("key", 2)]
 

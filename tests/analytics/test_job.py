@@ -106,7 +106,9 @@ def window(run: Planted, at_s: int, group: str) -> np.ndarray:
     rows = run.clean.filter(pc.equal(run.clean.column("kind"), "delivery")).to_pandas()
     end = BEGIN_NS + at_s * SECOND
     chosen = rows[rows["group"] == group]
-    chosen = chosen[(chosen["time_ns"] >= end - 60 * SECOND) & (chosen["time_ns"] < end)]
+    # One replica's clock is ahead: nothing happened after it was received.
+    at = chosen[["time_ns", "received_ns"]].min(axis=1)
+    chosen = chosen[(at >= end - 60 * SECOND) & (at < end)]
     return ((chosen["time_ns"] - chosen["published_ns"]) / 1e9).to_numpy()
 
 

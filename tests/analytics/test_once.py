@@ -12,7 +12,7 @@ from ordercast.analytics.job import Job
 from ordercast.analytics.sources import spool
 from ordercast.analytics.spool_server import MemorySpool, served
 from ordercast.analytics.streams import AUDIT, LAG, SPREAD, STREAMS, Stream
-from ordercast.analytics.synthetic import BEGIN_NS, SECOND, Cluster, Plan, numbered
+from ordercast.analytics.synthetic import BEGIN_NS, SECOND, Cluster, Plan, numbered, poisoned
 from ordercast.analytics.tables import EVENTS, Tables
 
 STREAMS_HERE = (LAG, SPREAD, AUDIT)
@@ -35,6 +35,10 @@ def in_two(table: pa.Table) -> tuple[pa.Table, pa.Table]:
     times = pa.repeat(pa.scalar(BEGIN_NS + 245 * SECOND), late.num_rows)
     late = late.set_column(late.schema.get_field_index("received_ns"), "received_ns", times)
     second = pa.concat_tables([table.filter(pc.invert(is_early)), late])
+    # A clock that is a year ahead, and a record that was received nobody knows when: no other is late for that.
+    span = pc.index(first.column("kind"), "span").as_py()
+    first = poisoned(first, span, span_id=b"ahead!!!", time_ns=BEGIN_NS + 31_536_000 * SECOND)
+    second = poisoned(second, 0, received_ns=None)
     whole = numbered(pa.concat_tables([first, second]))
     return whole.slice(0, first.num_rows), whole.slice(first.num_rows)
 
@@ -83,10 +87,14 @@ def test_a_second_run_finishes_what_was_open_and_late_deliveries_are_audited_but
     first_minute = pd.Timestamp(BEGIN_NS // SECOND + 60, unit="s")
     assert late > 50
     assert whole[first_minute] - counted[first_minute] == late
+    last_minute = pd.Timestamp(BEGIN_NS // SECOND + 240, unit="s")
+    assert whole[last_minute] == counted[last_minute] > 0
     # They are events all the same, and the audit has looked at every one of them.
     audit = job.tables.read(AUDIT.name).to_pandas()
     assert audit[audit["severity"] == AUDITED]["count"].sum() == len(cluster.deliveries.position)
     assert audit[audit["severity"] == VIOLATION].empty
+    events = job.tables.read(EVENTS, columns=["kind", "reason"]).to_pandas()
+    assert events[events["kind"] == "poison"]["reason"].tolist() == ["without received_ns"]
 
 
 def test_the_streams_have_names_of_their_own():

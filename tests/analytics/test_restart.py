@@ -33,7 +33,7 @@ def job_process(address: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
     """The real command, in a process group of its own."""
     command = [sys.executable, "-m", "ordercast.cli.main", "analytics", "run", "--address", address]
     command += ["--output", str(folder), "--trigger", "0.1", "--per-trigger", str(PER_TRIGGER)]
-    command += ["--metrics-listen", "127.0.0.1:0"]
+    command += ["--metrics-listen", "127.0.0.1:0", "--keep-days", "0"]
     with (folder.parent / f"{folder.name}.log").open("w") as log:
         process = subprocess.Popen(command, stderr=log, stdout=log, text=True, start_new_session=True)
     try:

@@ -60,7 +60,8 @@ def produce(address: str, table: pa.Table) -> None:
 def run_once(address: str, folder: Path) -> None:
     command = [sys.executable, "-m", "ordercast.cli.main", "analytics", "run", "--source", "kafka", "--once"]
     command += ["--address", address, "--topic", TOPIC, "--jars", str(CONNECTOR), "--output", str(folder)]
-    done = subprocess.run([*command, "--per-trigger", "40"], capture_output=True, text=True, timeout=PATIENCE_S)
+    command += ["--per-trigger", "40", "--keep-days", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr[-3000:]
 
 

@@ -23,7 +23,7 @@ def blockers(events: "DataFrame") -> "DataFrame":
     blocked = F.col("blocked_on")
     is_message = blocked.startswith(MESSAGE)
     spans = events.where((F.col("kind") == SPAN) & blocked.isNotNull()).select(
-        *("time_ns", "node", "domain", "protocol", "group", "stage", "trace_id", "blocked_on"),
+        *("time_ns", "received_ns", "node", "domain", "protocol", "group", "stage", "trace_id", "blocked_on"),
         seconds("time_ns", "start_ns").alias("wait"),
         # Spans that wait for a message, and the spans of that message.
         F.when(is_message, F.substring("blocked_on", len(MESSAGE) + 1, 32))

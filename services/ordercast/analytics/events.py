@@ -5,8 +5,9 @@ they said is then the same to the nanosecond; only its place in the spool and th
 replica that delivers a position twice, which the audit has to see, does it at two times. So the time belongs to
 the key of a delivery, and a repeated request is left out while a repeated delivery stays.
 
-**What is late.** Here time is that of the receipt. It rises with the offsets, so nothing is ever too late to
-become an event, however far the senders' clocks are off, and the state holds keys of the last minutes only.
+**Nothing is late.** Keys are kept by the time of the batch that landed them, which rises whatever any clock of a
+sender, or of the telemetry service, does: no record is too late to become an event, and one from the future makes
+no other late.
 
 **Poison** lands in the same table, as the kind `poison` with a reason, so that one batch is one commit; a stream
 of its own makes the table of dead letters from it (`dead_letters.py`). All others read kinds that they know.
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 #: A repetition that comes later than this after the first is taken for another record.
 REPEATED_WITHIN = "2 minutes"
 NEVER = "1970-01-01"
+#: What Spark is asked to tell of each batch: the newest record.
+NEWEST = "newest"
 
 #: Columns that a record of a kind cannot do without.
 NEEDED = {
@@ -52,9 +55,11 @@ def landed(records: "DataFrame") -> "DataFrame":
     """What the table of events holds, from what a source gives."""
     return (
         keyed(records)
-        .withWatermark("received_time", REPEATED_WITHIN)
+        .observe(NEWEST, F.max("received_ns").alias("received_ns"))
+        .withColumn("landed_time", F.current_timestamp())
+        .withWatermark("landed_time", REPEATED_WITHIN)
         .dropDuplicatesWithinWatermark(["key_a", "key_b"])
-        .drop("key_a", "key_b", "received_time")
+        .drop("key_a", "key_b", "landed_time")
     )
 
 
@@ -63,7 +68,6 @@ def keyed(records: "DataFrame") -> "DataFrame":
     cleaned = (
         judged.withColumn("kind", F.when(F.col("poison").isNull(), F.col("kind")).otherwise(POISON))
         .withColumn("reason", F.coalesce("poison", "reason"))
-        .withColumn("received_time", F.coalesce(time_of("received_ns"), F.lit(NEVER).cast("timestamp")))
         .withColumn("date", date_of())
         .drop("poison")
     )

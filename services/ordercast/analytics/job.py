@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.types import StructType
 
-from ordercast.analytics import rest
+from ordercast.analytics import rest, retention
 from ordercast.analytics.errors import AnalyticsError
 from ordercast.analytics.events import landed
 from ordercast.analytics.records import spark_schema
@@ -45,10 +45,18 @@ class Job:
     checkpoints: Path
     #: How often streams look for something new.
     trigger_s: float = 5.0
+    #: How many days tables keep; 0: all.
+    keep_days: int = 0
 
     @staticmethod
-    def at(spark: "SparkSession", output: Path, checkpoints: Path | None = None, trigger_s: float = 5.0) -> "Job":
-        return Job(spark, Tables(output), checkpoints or output / CHECKPOINTS, trigger_s)
+    def at(
+        spark: "SparkSession",
+        output: Path,
+        checkpoints: Path | None = None,
+        trigger_s: float = 5.0,
+        keep_days: int = 0,
+    ) -> "Job":
+        return Job(spark, Tables(output), checkpoints or output / CHECKPOINTS, trigger_s, keep_days)
 
     def prepare(self) -> None:
         rest.forget(self.tables)
@@ -57,6 +65,10 @@ class Job:
             (self.tables.path(EVENTS) / METADATA).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise AnalyticsError(f"cannot write to {self.tables.folder}: {error.strerror}") from error
+        self.forget_old_days()
+
+    def forget_old_days(self) -> None:
+        retention.forget(self.tables, (EVENTS, *(stream.name for stream in STREAMS)), self.keep_days)
 
     def run_once(self, records: "DataFrame", streams: tuple[Stream, ...] = STREAMS) -> None:
         """Everything that is there now, and then what is not final yet."""
@@ -122,6 +134,8 @@ class Job:
             .option("path", str(self.tables.path(name)))
             .option("checkpointLocation", str(self.checkpoints / name))
         )
+        if self.keep_days:
+            writer = writer.option("retention", f"{self.keep_days}d")
         if is_once:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=f"{self.trigger_s} seconds").start()

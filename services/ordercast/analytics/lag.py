@@ -19,10 +19,7 @@ def lags(events: "DataFrame") -> "DataFrame":
     kind, is_delivery = F.col("kind"), F.col("kind") == DELIVERY
     measure = F.when(is_delivery, TO_DELIVERY).when(F.col("name") == SPAN_PUBLISH, TO_RECEIPTS)
     measured = events.where(kind.isin(DELIVERY, SPAN)).select(
-        "time_ns",
-        "domain",
-        "protocol",
-        "group",
+        *("time_ns", "received_ns", "domain", "protocol", "group"),
         measure.otherwise(F.col("stage")).alias("measure"),
         F.when(is_delivery, seconds("time_ns", "published_ns"))
         .otherwise(seconds("time_ns", "start_ns"))

@@ -25,6 +25,7 @@ from pyspark.sql.streaming.listener import (
 from ordercast.analytics.audit.findings import VIOLATION
 from ordercast.analytics.blockers import MESSAGE
 from ordercast.analytics.errors import AnalyticsError
+from ordercast.analytics.events import NEWEST
 from ordercast.analytics.lag import TO_DELIVERY
 from ordercast.analytics.streams import AUDIT, BLOCKERS, DEAD_LETTERS, LAG, SPREAD, UNAVAILABILITY
 from ordercast.analytics.tables import Tables, batch_files, read_file
@@ -80,8 +81,8 @@ class Results:
         self._counter(names.METRIC_ANALYTICS_ROWS, stream).inc(progress.numInputRows)
         duration_ms = progress.durationMs.get("triggerExecution", 0)
         self._gauge(names.METRIC_ANALYTICS_BATCH_DURATION, stream).set(duration_ms / 1000)
-        if progress.eventTime and "max" in progress.eventTime:
-            newest = datetime.fromisoformat(progress.eventTime["max"].replace("Z", "+00:00"))
+        newest = _newest(stream, progress)
+        if newest is not None:
             age_s = (datetime.now(UTC) - newest).total_seconds()
             self._gauge(names.METRIC_ANALYTICS_BEHIND, stream).set(max(age_s, 0.0))
         kept = sum(operator.numRowsTotal for operator in progress.stateOperators)
@@ -163,6 +164,18 @@ class Results:
         made = self._metrics[metric]
         assert isinstance(made, Counter)
         return made.labels(*labels) if labels else made
+
+
+def _newest(stream: str, progress: Any) -> datetime | None:
+    """The time of the newest record in a batch, where the stream knows it; the audit goes by the time of
+    batches.
+    """
+    if NEWEST in progress.observedMetrics:
+        received_ns = progress.observedMetrics[NEWEST]["received_ns"]
+        return None if received_ns is None else datetime.fromtimestamp(received_ns / 1e9, UTC)
+    if stream == AUDIT.name or "max" not in progress.eventTime:
+        return None
+    return datetime.fromisoformat(progress.eventTime["max"].replace("Z", "+00:00"))
 
 
 def _bounded(value: str, known: Iterable[tuple[str, ...]], at: int = 0) -> str:

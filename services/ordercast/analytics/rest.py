@@ -63,7 +63,7 @@ def open_ranges(spark: "SparkSession", checkpoint: Path) -> "DataFrame":
         for part in parts:
             rows = []
             for key, value in zip(part["key"], part["state"], strict=True):
-                rows += closed(*loaded((key["scope"], key["scope_key"], key["range"]), value))
+                rows += closed(loaded((key["scope"], key["scope_key"], key["range"]), value))
             yield from made(rows)
 
     values = state.select("key", F.col("value.groupState.state").alias("state"))

@@ -24,6 +24,7 @@ RESTARTS_MAX = 8
 #: How long the telemetry service may be away when the job starts.
 PATIENCE_S = 30.0
 CAUSE_MAX = 500
+FORGET_EVERY_S = 3600.0
 RESTART_S, RESTART_S_MAX = 2.0, 60.0
 
 
@@ -44,6 +45,8 @@ class RunSettings:
     #: Records; messages of Kafka, each of which has many.
     per_trigger_max: int = 250_000
     partitions: int = 2
+    #: Days that tables keep; 0: all.
+    keep_days: int = 30
 
 
 def run(settings: RunSettings) -> None:
@@ -87,7 +90,7 @@ def run_in(spark: "SparkSession", settings: RunSettings) -> None:
     from ordercast.analytics.job import Job
     from ordercast.analytics.prometheus import Exporter
 
-    job = Job.at(spark, settings.output, settings.checkpoint, settings.trigger_s)
+    job = Job.at(spark, settings.output, settings.checkpoint, settings.trigger_s, settings.keep_days)
     job.prepare()
     if settings.metrics_listen:
         host, port = host_and_port(settings.metrics_listen)
@@ -135,8 +138,12 @@ class Supervisor:
         failures = dict.fromkeys(queries, 0)
         batches = dict.fromkeys(queries, -1)
         due_s: dict[str, float] = {}
+        forget_s = time.monotonic() + FORGET_EVERY_S
         try:
             while not self._is_stopping.wait(0.5):
+                if time.monotonic() >= forget_s:
+                    self._job.forget_old_days()
+                    forget_s += FORGET_EVERY_S
                 for name, query in list(queries.items()):
                     if query.isActive:
                         latest = query.lastProgress

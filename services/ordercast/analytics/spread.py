@@ -23,7 +23,9 @@ def spreads(events: "DataFrame") -> "DataFrame":
     """Rows with a node: how far it is behind the first. Rows without: between the first and the last."""
     deliveries = events.where((F.col("kind") == DELIVERY) & (F.col("published_ns") > 0))
     known = timed(
-        deliveries.select("published_ns", *GROUP, "group_id", "position", "node", "time_ns"), "published_ns", DELAY
+        deliveries.select("published_ns", "received_ns", *GROUP, "group_id", "position", "node", "time_ns"),
+        "published_ns",
+        DELAY,
     )
     together = known.groupBy(F.window("event_time", SLIDE).alias("pane"), *GROUP, "group_id", "position").agg(
         F.collect_list(F.struct("node", "time_ns")).alias("said")

@@ -64,6 +64,9 @@ def run(
     partitions: Annotated[
         int | None, typer.Option(min=1, help="With --source spool: read it in so many parts.", show_default="2")
     ] = None,
+    keep_days: Annotated[
+        int, typer.Option(min=0, help="Delete days of the tables that are older; 0: keep all.")
+    ] = 30,
 ) -> None:
     """Run the job: read telemetry, write tables, until it is stopped; with --once until all of it is read.
 
@@ -93,6 +96,7 @@ def run(
         trigger,
         per_trigger,
         partitions or 2,
+        keep_days,
     )
     try:
         run_job(settings)

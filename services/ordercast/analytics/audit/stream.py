@@ -1,13 +1,14 @@
 """The audit as a stream: packs of deliveries go to the state of their range, and findings come out.
 
-Time is that of the receipt, as for events: a delivery is never too late to be looked at, as long as the state of
-its range is kept. That is `KEEP_S` after the last word about it; a replica that is further behind than that is
-compared with nobody, which the number of replicas of a range tells.
+Time, here, is that of the batch: no delivery is too late to be looked at, whatever any clock says, as long as the
+state of its range is kept. That is `KEEP_S` after the last word about it; a replica that is further behind than
+that is compared with nobody, which the number of replicas of a range tells.
 """
 
 import pickle
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,8 +28,6 @@ from ordercast.telemetry.schema.names import ATTRIBUTE_BEGINS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: How long receipts may be out of order.
-DELAY = "30 seconds"
 #: How long the state of a range is kept after the last word about it.
 KEEP_S = 600
 #: How long a hole may be there before it is a gap.
@@ -41,10 +40,21 @@ Part = PositionRange | EnvelopeRange | GroupRuns
 Key = tuple[str, str, int]
 
 
+@dataclass(slots=True)
+class Kept:
+    """The state of a range."""
+
+    part: Part
+    #: The last receipt about it, and the last batch that had something about it.
+    received_ms: int = 0
+    landed_ms: int = 0
+
+
 def audited(events: "DataFrame") -> "DataFrame":
     begins = F.coalesce(F.col("attributes")[ATTRIBUTE_BEGINS] == "true", F.lit(False)).alias("begins")
     deliveries = events.where(F.col("kind") == DELIVERY).select("offset", "received_ns", *DELIVERY_COLUMNS, begins)
-    packs = deliveries.mapInArrow(packed, PACK_SCHEMA).withWatermark("received_time", DELAY)
+    packs = deliveries.mapInArrow(packed, PACK_SCHEMA).withColumn("landed_time", F.current_timestamp())
+    packs = packs.withWatermark("landed_time", "0 seconds")
     findings = packs.groupBy("scope", "scope_key", "range").applyInPandasWithState(
         updated, SCHEMA, STATE_SCHEMA, "append", GroupStateTimeout.EventTimeTimeout
     )
@@ -53,30 +63,30 @@ def audited(events: "DataFrame") -> "DataFrame":
 
 def updated(key: Key, packs: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
     """For `applyInPandasWithState`: one range, and what is new about it."""
-    part, last_ms = loaded(key, state.get[0]) if state.exists else (empty(key), 0)
+    kept = loaded(key, state.get[0]) if state.exists else Kept(empty(key))
     watermark_ms = state.getCurrentWatermarkMs()
     found: list[dict[str, Any]] = []
     if state.hasTimedOut:
-        found += timed_out(part, last_ms, watermark_ms)
-        if last_ms + kept_s(part) * 1000 <= watermark_ms:
+        found += timed_out(kept, watermark_ms)
+        if kept.landed_ms + kept_s(kept.part) * 1000 <= watermark_ms:
             state.remove()
             yield from tables(found)
             return
     else:
         news = pd.concat(list(packs)).sort_values("offset", kind="stable")
-        last_ms = max(last_ms, int(news["received_time"].max().timestamp() * 1000))
-        found += [finding.row(last_ms) for finding in added(part, news)]
-    state.update((stored(part, last_ms),))
-    state.setTimeoutTimestamp(max(next_ms(part, last_ms), watermark_ms + 1))
+        kept.received_ms = max(kept.received_ms, _ms(news["received_time"].max()))
+        kept.landed_ms = _ms(news["landed_time"].max())
+        found += [finding.row(kept.received_ms) for finding in added(kept.part, news, kept.landed_ms)]
+    state.update((stored(kept),))
+    state.setTimeoutTimestamp(max(next_ms(kept), watermark_ms + 1))
     yield from tables(found)
 
 
-def added(part: Part, news: pd.DataFrame) -> list[Finding]:
+def added(part: Part, news: pd.DataFrame, now_ms: int) -> list[Finding]:
     """Of packs in the order of their offsets."""
     if isinstance(part, GroupRuns):
         for pack in news.itertuples(index=False):
             part.domain, part.group = pack.domain, pack.group
-            now_ms = int(pack.received_time.timestamp() * 1000)
             part.add(str(pack.node), int(pack.incarnation), np.frombuffer(pack.payload, RUN), now_ms)
         return []
     if isinstance(part, PositionRange):
@@ -99,24 +109,24 @@ def said(packs: pd.DataFrame) -> tuple[list[tuple[str, int]], np.ndarray, np.nda
     return replicas, of[order], entries[order]
 
 
-def timed_out(part: Part, last_ms: int, watermark_ms: int) -> list[dict[str, Any]]:
+def timed_out(kept: "Kept", watermark_ms: int) -> list[dict[str, Any]]:
     """What can be said when nothing has come for a while."""
-    if isinstance(part, GroupRuns):
-        return [finding.row(last_ms) for finding in part.told(watermark_ms - GAP_S * 1000)]
-    return closed(part, last_ms)
+    if isinstance(kept.part, GroupRuns):
+        return [finding.row(kept.received_ms) for finding in kept.part.told(watermark_ms - GAP_S * 1000)]
+    return closed(kept)
 
 
-def closed(part: Part, last_ms: int) -> list[dict[str, Any]]:
+def closed(kept: "Kept") -> list[dict[str, Any]]:
     """What can be said when nothing will come any more."""
-    if isinstance(part, GroupRuns):
-        return [finding.row(last_ms) for finding in part.told(None)]
-    return [part.close().row(last_ms)] if isinstance(part, PositionRange) else []
+    if isinstance(kept.part, GroupRuns):
+        return [finding.row(kept.received_ms) for finding in kept.part.told(None)]
+    return [kept.part.close().row(kept.received_ms)] if isinstance(kept.part, PositionRange) else []
 
 
-def next_ms(part: Part, last_ms: int) -> int:
+def next_ms(kept: "Kept") -> int:
     """When to look at it again if nothing comes."""
-    since = part.next_ms() if isinstance(part, GroupRuns) else None
-    return last_ms + kept_s(part) * 1000 if since is None else since + GAP_S * 1000
+    since = kept.part.next_ms() if isinstance(kept.part, GroupRuns) else None
+    return kept.landed_ms + kept_s(kept.part) * 1000 if since is None else since + GAP_S * 1000
 
 
 def kept_s(part: Part) -> int:
@@ -130,15 +140,16 @@ def empty(key: Key) -> Part:
     return EnvelopeRange() if scope == ENVELOPES else GroupRuns(name)
 
 
-def stored(part: Part, last_ms: int) -> bytes:
+def stored(kept: "Kept") -> bytes:
     """Mostly zeros and things alike: it gets small."""
-    return zlib.compress(pickle.dumps((part, last_ms), protocol=5), level=1)
+    return zlib.compress(pickle.dumps(kept, protocol=5), level=1)
 
 
-def loaded(key: Key, state: bytes) -> tuple[Part, int]:
-    part, last_ms = pickle.loads(zlib.decompress(state))
-    assert isinstance(part, type(empty(key)))
-    return part, last_ms
+def loaded(key: Key, state: bytes) -> "Kept":
+    kept = pickle.loads(zlib.decompress(state))
+    assert isinstance(kept, Kept)
+    assert isinstance(kept.part, type(empty(key)))
+    return kept
 
 
 def tables(rows: list[dict[str, Any]]) -> Iterator[pd.DataFrame]:
@@ -161,3 +172,7 @@ def table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     ):
         made[column] = made[column].astype("Int64")
     return made
+
+
+def _ms(time: pd.Timestamp) -> int:
+    return int(time.timestamp() * 1000)
