@@ -77,7 +77,7 @@ def process(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @contextmanager
-def scene(folder: Path) -> Iterator[Scene]:
+def scene(folder: Path, *, with_job: bool) -> Iterator[Scene]:
     with ExitStack() as stack:
         telemetry_port, *ports = free_ports(6)
         endpoint = f"{HOST}:{telemetry_port}"
@@ -103,7 +103,7 @@ def scene(folder: Path) -> Iterator[Scene]:
             cluster.members[name].extra.append(f"--telemetry.metrics-listen={address}")
         cluster.start()
         cluster.wait_healthy(timeout_s=START_S_MAX)
-        if TELEMETRY in emitters and is_built("ordercast.analytics.run") and has_java():
+        if with_job and TELEMETRY in emitters and has_java():
             targets[ANALYTICS] = {ANALYTICS: f"{HOST}:{ports[4]}"}
             where = ("--address", endpoint, "--output", str(folder / "tables"), "--trigger", "2")
             listen = ("--metrics-listen", f"{HOST}:{ports[4]}")

@@ -31,8 +31,10 @@ STAGES = "ordercast_stage_duration_seconds_count"
 
 
 @pytest.mark.timeout(600)
-def test_every_panel_shows_something(tmp_path: Path):
-    with scene(tmp_path) as made:
+@pytest.mark.parametrize("with_job", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_every_panel_shows_something(tmp_path: Path, with_job: bool):
+    """With the Spark job it takes minutes."""
+    with scene(tmp_path, with_job=with_job) as made:
         wait_until("all nodes are scraped", lambda: value(made, 'sum(up{job="ordercast"})') == 3, SHOWN_S_MAX)
         wait_until(
             "there is traffic", lambda: value(made, "sum(ordercast_publish_messages_total)") > 0, SHOWN_S_MAX
