@@ -205,7 +205,8 @@ def test_retention_by_bytes_lets_the_oldest_segments_go(tmp_path: Path):
                 await readable(one, 200 * turn + 200)
             await until(lambda: one.spool.catalogue.bytes <= 60_000)
             begin, end, taken = one.spool.state
-            assert 0 < begin < end == taken == 2400
+            # Segments that were merged meanwhile may be more than is kept, and go as one.
+            assert 0 < begin <= end == taken == 2400
             assert positions(await one.read(begin, end)) == list(range(begin, end))
             with pytest.raises(OutOfRangeError):
                 await one.read(begin - 1, end)
