@@ -1,8 +1,12 @@
 """The SDK for threads, against a gateway over real gRPC."""
 
+import threading
+import time
+
 import pytest
 
 import ordercast
+from ordercast.client.call_threads import CallThreads
 from ordercast.errors import (
     AlreadyExists,
     DeadlineExceeded,
@@ -136,6 +140,30 @@ def test_a_cursor_is_where_it_was_acknowledged_when_the_subscription_is_left(clu
             rest[-1].ack()
         assert [delivery.offset for delivery in rest] == [7, 8, 9]
         assert [(c.name, c.offset) for c in oc.cursors("a")] == [("mine", 10)]
+
+
+@pytest.mark.parametrize("cursor", [None, "c"])
+def test_no_thread_of_grpc_outlives_its_stream(address, monkeypatch, cursor):
+    """One that does could be stopped by the end of the interpreter while it holds a lock, and the end waits for it."""
+    noted: list[threading.Thread] = []
+    note = CallThreads.note
+
+    def slow_note(self):
+        note(self)
+        noted.append(threading.current_thread())
+        time.sleep(0.2)
+
+    monkeypatch.setattr(CallThreads, "note", slow_note)
+    with ordercast.connect_sync(address) as oc:
+        oc.publish(b"x", to="a")
+        published = len(noted)
+        with oc.subscribe("a", start="earliest", cursor=cursor) as deliveries:
+            next(deliveries)
+        # One asked for requests, and one took the responses.
+        assert len(noted) == published + 2
+        assert not any(thread.is_alive() for thread in noted[published:])
+    assert len(noted) == published + 3
+    assert not any(thread.is_alive() for thread in noted)
 
 
 def test_what_is_published_comes_behind_what_was_handed_to_the_application(cluster, address):

@@ -17,6 +17,7 @@ import grpc
 
 from ordercast.client import transport
 from ordercast.client.admin import SyncAdmin
+from ordercast.client.call_threads import CallThreads
 from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
 from ordercast.client.session import IN_FLIGHT_MAX, Session, backoff_s
 from ordercast.client.sync_live import SyncLiveSubscription
@@ -82,6 +83,7 @@ class SyncConnection(SyncAdmin):
         self._turn = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._stream_call: Any = None
+        self._call_threads = CallThreads()
         self._is_closed = False
 
     def __enter__(self) -> Self:
@@ -247,6 +249,7 @@ class SyncConnection(SyncAdmin):
             with self._changed:
                 self._session.lost(number, trouble, time.monotonic(), random.random())
                 self._after_change()
+            self._call_threads.join()
 
     def _wait_to_dial(self) -> None:
         at = self._session.retry_at if self._session.stream == 0 else None
@@ -258,6 +261,7 @@ class SyncConnection(SyncAdmin):
         try:
             with transport.sync_channel(address, self._tls) as channel:
                 call = GatewayServiceStub(channel).PublishStream(self._frames(number))
+                self._call_threads.watch(call)
                 with self._changed:
                     self._stream_call = call
                     self._after_change()
@@ -276,6 +280,7 @@ class SyncConnection(SyncAdmin):
 
     def _frames(self, number: int) -> Iterator[PublishStreamRequest]:
         """Taken by gRPC, which asks for the next frame when the last one is written."""
+        self._call_threads.note()
         while True:
             with self._changed:
                 frame = None

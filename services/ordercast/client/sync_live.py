@@ -10,6 +10,7 @@ from typing import Any, Self
 import grpc
 
 from ordercast.client import transport
+from ordercast.client.call_threads import CallThreads
 from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, Unavailable
 from ordercast.client.live import LiveDelivery, LiveReader
 from ordercast.client.session import backoff_s
@@ -51,8 +52,11 @@ class SyncLiveSubscription:
 
     def _open(self, gateway: int) -> None:
         with contextlib.ExitStack() as stack:
+            threads = CallThreads()
+            stack.callback(threads.join)
             channel = stack.enter_context(self._gateways._channel(gateway))
             self._call = GatewayServiceStub(channel).SubscribeLive(self._request)
+            threads.watch(self._call)
             stack.callback(self._call.cancel)
             self.replica = self._read().replica
             self._stack = stack.pop_all()

@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 import grpc
 
 from ordercast.client import transport
+from ordercast.client.call_threads import CallThreads
 from ordercast.client.errors import (
     DeadlineExceeded,
     FailedPrecondition,
@@ -74,6 +75,7 @@ class SyncSubscription:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._stream_call: Any = None
+        self._call_threads = CallThreads()
         #: Of the stream in use; a writer of an earlier one ends.
         self._number = 0
         self._has_started = self._has_ended = self._is_over = self._is_stopping = False
@@ -152,6 +154,9 @@ class SyncSubscription:
             with self._changed:
                 self._trouble = trouble
                 self._stream_call = None
+                self._changed.notify_all()
+            self._call_threads.join()
+            with self._changed:
                 if self._reader.started is not None:
                     failures = 0
                 delay = max(backoff_s(failures, random.random()), trouble.retry_after or 0.0)
@@ -172,6 +177,7 @@ class SyncSubscription:
                     self._number += 1
                     call = GatewayServiceStub(channel).Subscribe(self._requests(self._number))
                     self._stream_call = call
+                    self._call_threads.watch(call)
                     if self._is_stopping:
                         call.cancel()
                 # gRPC has no limit for the first response alone.
@@ -197,6 +203,7 @@ class SyncSubscription:
 
     def _requests(self, number: int) -> Iterator[SubscribeRequest]:
         """Taken by gRPC: the start, then acknowledgements."""
+        self._call_threads.note()
         with self._changed:
             request: SubscribeRequest | None = self._reader.start_request()
         while request is not None:
