@@ -12,7 +12,7 @@ JRE ?= openjdk-17-jre-headless
 PROTOC_PLUGINS := python pyi grpc_python
 PROTO_FILES = $(wildcard proto/ordercast/v1/*.proto)
 
-.PHONY: help setup java demo run test test-long test-kafka lint baseline proto schema dashboards sim chaos bench simbench mutants papers lock clean
+.PHONY: help setup java demo demo-analytics run test test-long test-kafka lint baseline proto schema dashboards sim chaos bench simbench mutants papers lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ build/kafka/%/.ready: tests/kafka/%.xml
 
 demo: setup ## kill a node while messages go to several groups, and see them come out in one order
 	$(BIN)/ordercast demo
+
+demo-analytics: setup .venv/.analytics ## a slow disk and a killed node under load: the Spark job names the culprit, and audits the order
+	$(BIN)/ordercast analytics demo
 
 run: setup ## run a cluster of three nodes on this machine, until Ctrl-C
 	$(BIN)/ordercast up

@@ -144,7 +144,7 @@ def test_a_cursor_is_where_it_was_acknowledged_when_the_subscription_is_left(clu
 
 @pytest.mark.parametrize("cursor", [None, "c"])
 def test_no_thread_of_grpc_outlives_its_stream(address, monkeypatch, cursor):
-    """One that does could be stopped by the end of the interpreter while it holds a lock, and the end waits for it."""
+    """The end of the interpreter could stop it while it holds a lock, and then wait for that lock."""
     noted: list[threading.Thread] = []
     note = CallThreads.note
 

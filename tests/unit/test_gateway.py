@@ -4,6 +4,7 @@ import pytest
 
 from ordercast.core.errors import InvariantBroken, RemoteProtocolError
 from ordercast.core.ids import counter_of, envelope_id, pack_u64
+from ordercast.core.machine import Observe
 from ordercast.core.tracing import CONTEXT_BYTES, KEPT
 from ordercast.gateway.machine import Gateway
 from ordercast.gateway.settings import GatewaySettings
@@ -202,6 +203,18 @@ def test_a_third_message_does_not_ride_past_the_second():
     assert list(second.header.destinations) == destinations("a", "b")
     (third,) = envelopes(host.decide(second, 41))
     assert payloads(third) == [b"2"]
+
+
+def test_what_waits_to_be_submitted_waits_for_its_producers_last_envelope():
+    host = Host()
+    host.machine.observe = True
+    first = host.submit("a")
+    host.now += 1.0
+    host.publish("a", first=2)
+    host.now += 1.0
+    effects = [*host.decide(first, 40), *host.publish("c")]
+    submitted = [effect for effect in effects if isinstance(effect, Observe) and effect.stage == "submit"]
+    assert [effect.blocked_on for effect in submitted] == [f"message:{first.header.id.hex()}", ""]
 
 
 def test_a_delivery_says_as_well_that_an_envelope_is_decided():

@@ -572,14 +572,16 @@ def test_what_machines_observe_and_their_own_effects_are_passed_on(tmp_path):
         rig.host.on_observe = lambda domain, effect: seen.append((domain, effect))
         rig.host.add("d", "three", Puppet(), own.append)
         with rig.held():
-            effects: list[Effect] = [put(), Own(), Observe("stage", b"id")]
+            effects: list[Effect] = [put(), Own(), Observe("stage", b"id", blocked_on="replica:other")]
             rig.host.tell("d", "three", Poke(0.0, 0.0, effects))
             await rig.host.caught_up()
             assert own == []
             assert seen == []
         await rig.settle()
         assert own == effects[1:2]
-        assert seen == [("d", effects[2])]
+        assert seen == [("d", Observe("stage", b"id", blocked_on=f"replica:{rig.host.process}"))], (
+            "for its own disk"
+        )
         assert rig.host.profile is not None
         assert rig.host.profile.document()["three Poke"][0] == 1
 

@@ -1,6 +1,8 @@
 """What machines say that envelopes waited for."""
 
-from ordercast.core.machine import Effect, Observe
+from ordercast.core.ids import pack_u64
+from ordercast.core.machine import Decided, Effect, Observe, TimerFired
+from ordercast.protocols.scalatom.implied import STAMPS_TIMER
 from tests.unit import scalatom_host
 from tests.unit.driving import envelope_of
 
@@ -9,8 +11,8 @@ def waited(effects: list[Effect]) -> list[tuple[str, str]]:
     return [(effect.stage, effect.blocked_on) for effect in effects if isinstance(effect, Observe)]
 
 
-def observing() -> scalatom_host.Host:
-    host = scalatom_host.Host()
+def observing(**settings: float) -> scalatom_host.Host:
+    host = scalatom_host.Host(**settings)
     host.machine.observe = True
     return host
 
@@ -20,6 +22,29 @@ def test_a_number_waits_for_the_replica_whose_stamp_came_last():
     host.take(envelope)
     host.stamp("n2", envelope, 0)
     assert waited(host.decide(envelope, 0)) == [("decided", "replica:n2")]
+
+
+def test_where_acceptors_vote_a_number_waits_for_the_last_vote():
+    for last in ("n3", "n1"):  # n1 is the machine's own process, whose disk may be the slowest
+        host, envelope = observing(), envelope_of(0, "a")
+        host.take(envelope)
+        host.stamp("n2", envelope, 0)
+        decided = host.step(Decided, envelope.header.id, pack_u64(0), last)
+        assert waited(decided) == [("decided", f"replica:{last}")]
+
+
+def test_a_replica_that_was_waited_for_in_vain_is_to_blame_and_one_that_was_not_is_not():
+    host, first, second = observing(stamps_wait_s=0.01), envelope_of(0, "a"), envelope_of(1, "a")
+    host.take(first)
+    host.stamp("n2", first, 0)
+    host.now += 1.0
+    host.step(TimerFired, STAMPS_TIMER, 0)
+    decided = host.step(Decided, first.header.id, pack_u64(0), "n2")
+    assert waited(decided)[0] == ("decided", "replica:n3")
+    host.take(second)
+    host.stamp("n2", second, 1)
+    decided = host.step(Decided, second.header.id, pack_u64(1), "n2")
+    assert waited(decided)[0] == ("decided", "replica:n2")
 
 
 def test_predecessors_wait_for_the_replica_whose_history_completed_a_majority():

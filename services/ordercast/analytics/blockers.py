@@ -1,8 +1,8 @@
 """Blockers: what envelopes waited for, how long, and how many of them.
 
-Who waits for a message waits for what that message waits for. So what waits for one message at one process, and
-what that message itself waited for there, are brought together, and the wait is put down to the latter: its
-*root*. One step is taken; a message whose own blocker is a message stays one of its kind. What is not sampled is
+Who waits for a message waits for what that message waits for. So what waits for one message, and what that message
+itself waited for longest, wherever that was, are brought together, and the wait is put down to the latter: its
+*root*. One step is taken; a message whose own blockers are messages stays one of its kind. What is not sampled is
 not seen, so a message without spans is its own root too.
 """
 
@@ -23,7 +23,7 @@ def blockers(events: "DataFrame") -> "DataFrame":
     blocked = F.col("blocked_on")
     is_message = blocked.startswith(MESSAGE)
     spans = events.where((F.col("kind") == SPAN) & blocked.isNotNull()).select(
-        *("time_ns", "received_ns", "node", "domain", "protocol", "group", "stage", "trace_id", "blocked_on"),
+        *("time_ns", "received_ns", "domain", "protocol", "group", "stage", "trace_id", "blocked_on"),
         seconds("time_ns", "start_ns").alias("wait"),
         # Spans that wait for a message, and the spans of that message.
         F.when(is_message, F.substring("blocked_on", len(MESSAGE) + 1, 32))
@@ -33,7 +33,7 @@ def blockers(events: "DataFrame") -> "DataFrame":
     waiter = F.struct("protocol", "group", "stage", "trace_id", "blocked_on", "wait")
     about = (
         timed(spans, "time_ns")
-        .groupBy(sliding(), "domain", "node", "about")
+        .groupBy(sliding(), "domain", "about")
         .agg(
             F.max_by("blocked_on", F.when(~is_message, F.col("wait"))).alias("longest"),
             F.max(F.when(~is_message, F.col("wait"))).alias("longest_wait"),

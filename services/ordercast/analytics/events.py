@@ -37,7 +37,8 @@ NEEDED = {
         *("domain", "protocol", "group", "group_id", "position", "envelope"),
         *("first_offset", "messages", "order_key", "trace_id"),
     ),
-    POINT: ("start_ns",),
+    # A gauge has no start.
+    POINT: (),
     EVENT: (),
 }
 NEEDED_BY_ALL = ("name", "time_ns", "received_ns", "node", "incarnation")

@@ -35,6 +35,8 @@ UNLIKE = (
 )
 #: A writer holds so much before it writes; there is one for each kind of record in each task.
 ROW_GROUP_BYTES = 32 << 20
+#: Told the name of what is done.
+OnStep = Callable[[str], None]
 COUNT_STATE = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
 
 
@@ -70,14 +72,17 @@ class Job:
     def forget_old_days(self) -> None:
         retention.forget(self.tables, (EVENTS, *(stream.name for stream in STREAMS)), self.keep_days)
 
-    def run_once(self, records: "DataFrame", streams: tuple[Stream, ...] = STREAMS) -> None:
-        """Everything that is there now, and then what is not final yet."""
+    def run_once(
+        self, records: "DataFrame", streams: tuple[Stream, ...] = STREAMS, on_step: OnStep = lambda _: None
+    ) -> None:
+        """Everything that is there now, and then what is not final yet. It tells what it has done so far."""
         self.prepare()
-        self._finish({EVENTS: lambda: self.land(records, is_once=True)})
-        self._finish({stream.name: partial(self.start, stream, is_once=True) for stream in streams})
+        self._finish({EVENTS: lambda: self.land(records, is_once=True)}, on_step)
+        self._finish({stream.name: partial(self.start, stream, is_once=True) for stream in streams}, on_step)
         rest.write(self.spark, self.tables, self.checkpoints)
+        on_step("what is not final yet")
 
-    def _finish(self, starts: dict[str, Callable[[], "StreamingQuery"]]) -> None:
+    def _finish(self, starts: dict[str, Callable[[], "StreamingQuery"]], on_step: OnStep) -> None:
         """All of them at once. One that fails goes on from its checkpoint, a few times.
 
         On a machine that is busy with something else, Spark gives its own Python processes up after ten seconds.
@@ -92,6 +97,7 @@ class Job:
                     if attempt == ATTEMPTS - 1:
                         raise
                     query = starts[name]()
+            on_step(name)
 
     def start_all(self, records: "DataFrame", streams: tuple[Stream, ...] = STREAMS) -> list["StreamingQuery"]:
         self.prepare()

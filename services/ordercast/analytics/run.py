@@ -1,5 +1,6 @@
 """`ordercast analytics run`: from settings to a job that runs until it is done, or until it is told to stop."""
 
+import os
 import re
 import signal
 import sys
@@ -51,6 +52,8 @@ class RunSettings:
 
 def run(settings: RunSettings) -> None:
     needs.check()
+    # Spark forks to start its JVM. What gRPC would do in the child then is of no use, and may fail.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     if settings.source == SPOOL:
         # Before Spark is started, which takes longer than to find out that nobody is there.
         check_spool(settings.address)
@@ -117,7 +120,8 @@ def once(job: "Job", records: "DataFrame") -> None:
     from pyspark.errors import StreamingQueryException
 
     try:
-        job.run_once(records)
+        begun = time.monotonic()
+        job.run_once(records, on_step=lambda name: say(f"{time.monotonic() - begun:5.1f} s  {name}"))
     except StreamingQueryException as error:
         raise AnalyticsError(f"a stream failed: {cause_of(error)}") from error
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ordercast.cli.analytics_demo import demo
 from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, err, out, print_json
 
@@ -29,6 +30,8 @@ Jars = Annotated[
     ),
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The folder of the tables.", file_okay=False)]
+
+app.command("demo")(demo)
 
 
 @app.command("run")

@@ -159,6 +159,8 @@ class Decided(Event):
 
     instance: bytes
     value: bytes
+    #: For telemetry: whose vote was the last that was needed.
+    last_voter: str = ""
 
 
 @dataclass(slots=True)

@@ -163,7 +163,7 @@ class CastingGateway(Gateway):
         opened.decided = self._may_fill = True
         header = opened.envelope.header
         for range_ in header.ranges:
-            self.producers[range_.producer].undecided.pop(header.id, None)
+            self.producers[range_.producer].envelope_decided(header.id, self.now)
 
     def _answer(self, opened: Open) -> None:
         """Its producers have seen it now: all of its parts, and not one before the others."""

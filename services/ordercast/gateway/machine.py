@@ -438,8 +438,9 @@ class Gateway:
             self.open_by_group[group] = self.open_by_group.get(group, 0) + 1
         self.disseminate(opened)
         if self.observe:
-            accepted = min(item.taken.at for item in items)
-            submitted = Observe("submit", id_, ",".join(groups), since=accepted, trace=header.trace)
+            first = min(items, key=lambda item: item.taken.at)
+            submitted = Observe("submit", id_, ",".join(groups), since=first.taken.at, trace=header.trace)
+            submitted.blocked_on = self.producers[first.producer].waited_for(first)
             submitted.messages = sum(len(item.messages) for item in items)
             self.out.append(submitted)
         return True
@@ -544,7 +545,7 @@ class Gateway:
         for range_ in header.ranges:
             producer = self.producers[range_.producer]
             producer.clock = max(producer.clock, sn_of(order_key))
-            producer.undecided.pop(header.id, None)
+            producer.envelope_decided(header.id, self.now)
 
     def _on_delivered(self, event: Receive) -> None:
         delivered: EnvelopeDelivered = event.message

@@ -77,6 +77,8 @@ class Producer:
     waiting: list[Waiting] = field(default_factory=list)
     #: Envelopes of ours that are not decided: their groups, and whether order matters across sets.
     undecided: dict[bytes, tuple[Groups, bool]] = field(default_factory=dict)
+    #: The latest of those that was decided, and when: what waited may have waited for it.
+    decided: tuple[bytes, float] = (b"", 0.0)
     #: Everything that has no answer yet, waiting or in an envelope.
     requests: dict[RequestKey, Waiting] = field(default_factory=dict)
     #: The places of requests that were refused and did not come again, in the order they came, and whether each
@@ -139,6 +141,15 @@ class Producer:
         for item in behind:
             self.refuse(item)
         return gone, behind
+
+    def envelope_decided(self, id_: bytes, now: float) -> None:
+        if self.undecided.pop(id_, None) is not None:
+            self.decided = (id_, now)
+
+    def waited_for(self, item: Waiting) -> str:
+        """Of a request that leaves now, for whoever looks on: what was decided last while it was here."""
+        id_, at = self.decided
+        return f"message:{id_.hex()}" if id_ and at > item.taken.at else ""
 
     @property
     def is_idle(self) -> bool:

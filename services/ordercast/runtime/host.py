@@ -320,6 +320,9 @@ class Host:
                 slot.log.append((effect.group, effect.position, None))  # type: ignore[attr-defined]
                 self.on_reset(slot.domain, effect.group)  # type: ignore[attr-defined]
             if slot.barrier > durable:
+                if kind is Observe and effect.blocked_on:  # type: ignore[attr-defined]
+                    # Whatever it waited for before, the last is our own disk.
+                    effect.blocked_on = f"replica:{self.process}"  # type: ignore[attr-defined]
                 self._hold(slot, slot.backlog, slot.barrier, effect)
             elif kind is Send:
                 self._send(slot.domain, effect)  # type: ignore[arg-type]

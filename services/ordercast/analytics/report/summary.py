@@ -204,9 +204,7 @@ def _blockers(rows: pd.DataFrame) -> list[Blocker]:
     if rows.empty:
         return []
     rows = _apart(rows).copy()
-    rows["name"] = rows["blocker"].where(
-        ~rows["blocker"].str.startswith(MESSAGE), "messages without a known blocker"
-    )
+    rows["name"] = rows["blocker"].where(~rows["blocker"].str.startswith(MESSAGE), "unresolved messages")
     found = []
     for name, some in rows.groupby("name"):
         by_stage = some.groupby("stage")["wait_sum"].sum().sort_values(ascending=False)

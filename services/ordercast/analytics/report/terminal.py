@@ -2,11 +2,15 @@
 
 from collections.abc import Iterable
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from ordercast.analytics.report.summary import Summary
 from ordercast.analytics.report.words import duration, moment, number, remarks, verdict
+
+#: The one column whose words may be broken into lines.
+STAGES = "in"
 
 
 def show(summary: Summary, console: Console) -> None:
@@ -20,8 +24,8 @@ def show(summary: Summary, console: Console) -> None:
         )
         for lag in summary.lags
     ]
-    headings: tuple[str, ...] = ("domain", "group", "deliveries", "p50", "p95", "p99", "max", "between replicas")
-    _table(console, "Order lag: publish to delivery", headings, lags, words=2)
+    headings: tuple[str, ...] = ("domain", "group", "deliveries", "p50", "p95", "p99", "max", "spread")
+    _table(console, "Order lag: publish to delivery; spread: first to last replica", headings, lags, words=2)
     stages = [
         (
             stage.protocol,
@@ -38,7 +42,7 @@ def show(summary: Summary, console: Console) -> None:
         (b.name, b.stages, number(b.waits), number(b.envelopes), duration(b.wait_sum), duration(b.wait_max))
         for b in summary.blockers
     ]
-    headings = ("blocker", "in", "waits", "envelopes", "all together", "longest")
+    headings = ("blocker", STAGES, "waits", "envelopes", "all together", "longest")
     _table(console, "What others waited for (sampled)", headings, blockers, words=2)
     replicas = [
         (r.node, *map(duration, (r.behind_p50, r.behind_p95, r.lag_p95, r.clock, r.commit_p95, r.commit_max)))
@@ -85,9 +89,10 @@ def _table(
     rows = list(rows)
     if not rows:
         return
-    table = Table(title=title, title_justify="left", title_style="bold")
+    # As narrow as can be: it shall fit into 80 columns, and names stay whole.
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for at, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if at < words else "right")
+        table.add_column(heading, justify="left" if at < words else "right", no_wrap=heading != STAGES)
     for row in rows:
         table.add_row(*row)
     console.print(table, markup=False, highlight=False)

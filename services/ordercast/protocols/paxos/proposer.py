@@ -246,7 +246,7 @@ class Proposer:
         assert value is not None
         assert self.view is not None
         others = [process for process in self.view.replicas_of(attempt.groups) if process != self.process]
-        decided = Decided(event.now, event.wall, proposal.instance, value)
+        decided = Decided(event.now, event.wall, proposal.instance, value, event.source)
         attempt.phase, attempt.outcome = Phase.OVER, decided
         effects: list[Effect] = [Hand(self.client, decided)]
         if others:

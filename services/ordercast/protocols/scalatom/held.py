@@ -31,8 +31,9 @@ class Held:
     deadline: float = 0.0
     delay: float = 0.0
     tries: int = 0
-    #: What its number waited for, for whoever looks on.
+    #: What its number waited for, for whoever looks on; and whether that was in vain.
     blocked_on: str = ""
+    waited_in_vain: bool = False
 
     @property
     def coordinator(self) -> str:

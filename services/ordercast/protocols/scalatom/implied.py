@@ -57,13 +57,15 @@ class Implied:
             machine.waits.proposes(held, [])
             self._decide(held, sn)
             return
-        if held.id not in self.waiting:
+        has_waited = held.id in self.waiting
+        if not has_waited:
             wait_s = self._patience_s()
             self.waiting[held.id] = machine.now + wait_s
             self._set_timer(wait_s)
         late = [process for process in missing if process in self.late]
         if late:
-            machine.waits.proposes(held, late)
+            # Who was known to be late before was not waited for: the wait was for the last stamp of the quorum.
+            machine.waits.proposes(held, late if has_waited else [])
             machine.propose(held, sn)
 
     def _patience_s(self) -> float:

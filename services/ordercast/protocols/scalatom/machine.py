@@ -394,6 +394,7 @@ class Scalatom:
     # --------------------------------------------------------------------------------- step 4: decision
 
     def _on_decided(self, event: Decided) -> None:
+        self.waits.voted(self.held.get(event.instance), event.last_voter)
         held = self.decide(event.instance, event.value)
         self._release_proposer(event.instance)
         if held is not None and held.envelope is not None:

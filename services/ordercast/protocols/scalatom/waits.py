@@ -1,8 +1,9 @@
 """What envelopes wait for, for whoever looks on. Nothing here has any effect on order.
 
 A number is found when enough replicas have stamped: it waited for the one whose stamp came last, or for those that
-were given up waiting for. In each group an envelope then waits for histories that reach its number, which the
-gossip that came in the step completes; for an undecided predecessor; or just for the envelope before it.
+were given up waiting for. Where acceptors vote, it waited for the last vote. In each group an envelope then waits
+for histories that reach its number, which the gossip that came in the step completes; for an undecided
+predecessor; or just for the envelope before it.
 """
 
 from typing import TYPE_CHECKING
@@ -36,6 +37,12 @@ class Waits:
         """We coordinate it, and wait no longer for these; or somebody's stamp was the last that was needed."""
         if self.machine.observe and not held.blocked_on:
             held.blocked_on = f"replica:{missing[0]}" if missing else self._source()
+            held.waited_in_vain = bool(missing)
+
+    def voted(self, held: Held | None, last: str) -> None:
+        """Acceptors have decided it. Our own vote may be the last, when our disk is slow."""
+        if self.machine.observe and held is not None and last and not held.waited_in_vain:
+            held.blocked_on = f"replica:{last}"
 
     def decided(self, held: Held, sn: int) -> None:
         if self.machine.observe:
