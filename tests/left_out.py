@@ -14,5 +14,6 @@ def note(what: str) -> None:
 
 
 def leave_out(what: str) -> NoReturn:
+    """The test that runs, or the module that is read."""
     note(what)
-    pytest.skip(what)
+    pytest.skip(what, allow_module_level=True)

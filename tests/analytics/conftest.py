@@ -16,17 +16,14 @@ from tests.analytics.planted import Planted, planted  # noqa: E402
 #: The first of these tests starts Spark and runs the whole job; on a busy machine that takes minutes.
 PATIENCE_S = 900
 # A JVM that lives for a minute does better without its second compiler. The job's own process inherits it.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=128m")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs a session of Spark takes minutes on two cores."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(PATIENCE_S))
-            if "spark" in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,8 @@
 """What these tests need and a machine may lack; then they are skipped, and that is written down."""
 
 from importlib.util import find_spec
-from pathlib import Path
 
-import pytest
-
-ROOT = Path(__file__).parents[2]
+from tests.left_out import leave_out
 
 
 def need_packages() -> None:
@@ -22,9 +19,3 @@ def need_spark() -> None:
         needs.check()
     except AnalyticsError as error:
         leave_out(f"tests of the Spark job: {error}")
-
-
-def leave_out(text: str) -> None:
-    with (ROOT / ".left-out").open("a") as left_out:
-        left_out.write(f"{text}\n")
-    pytest.skip(text, allow_module_level=True)

@@ -88,6 +88,7 @@ def test_a_run_is_one_document_with_rows_replays_and_goals(
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
 
 
+@pytest.mark.long
 def test_a_domain_with_total_order_has_rows_to_one_group_and_takes_turns_with_scalatom(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -107,6 +108,7 @@ def test_a_domain_with_total_order_has_rows_to_one_group_and_takes_turns_with_sc
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
 
 
+@pytest.mark.long
 def test_a_causal_domain_is_measured_like_any_other_with_a_goal_of_its_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -331,6 +331,7 @@ def test_what_is_not_there_is_exit_code_3(args: tuple[str, ...]) -> None:
         ("subscribe", "g", "--json", "--payload-only"),
         ("up", "--nodes", "0"),
         ("up", "--port", "65535"),
+        ("up", "--telemetry", "4317"),
     ],
 )
 def test_wrong_usage_is_exit_code_2_before_anything_is_dialled(args: tuple[str, ...]) -> None:

@@ -121,6 +121,7 @@ def test_damage_that_is_no_single_groups_has_all_groups_of_the_node_seeded_anew(
     run_trial(cluster, during, groups)
 
 
+@pytest.mark.long
 def test_a_node_that_is_killed_whenever_it_finds_damage_is_still_seeded_anew(cluster):
     """Each life finds it, or remembers it; membership may have heard of it from any of them."""
     groups = ["again-a", "again-b"]
@@ -170,6 +171,7 @@ def test_a_worker_whose_disk_lost_what_it_had_synced_is_seeded_anew(cluster):
     run_trial(cluster, during, groups)
 
 
+@pytest.mark.long
 def test_a_node_whose_file_was_cut_off_is_taken_in_as_a_new_one_when_its_disk_is_given_up(cluster):
     groups = ["cut-a", "cut-b"]
 

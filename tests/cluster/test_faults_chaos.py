@@ -1,5 +1,7 @@
 """Random faults for a while; and the same with processes that are broken on purpose, which has to be noticed."""
 
+import pytest
+
 from ordercast.local.chaos import Chaos
 from ordercast.local.reconfiguring import ReconfiguringChaos
 
@@ -18,6 +20,7 @@ def test_a_run_of_random_kills_pauses_and_partitions_is_clean(tmp_path):
     assert report.actions
 
 
+@pytest.mark.long
 def test_a_run_in_which_replicas_change_all_the_time_and_disks_are_lost_is_clean(tmp_path):
     report = ReconfiguringChaos(tmp_path, seconds=RECONFIGURING_SECONDS, seed=1).run()
     assert report.is_clean, report.document()
@@ -34,6 +37,7 @@ def test_disks_that_answer_before_they_sync_are_noticed_by_what_is_lost(tmp_path
     assert report.verdict.lost > 0 or report.verdict.findings, report.document()
 
 
+@pytest.mark.long
 def test_a_gateway_that_forgets_who_sent_what_is_noticed_by_what_is_there_twice(tmp_path):
     report = Chaos(tmp_path, seconds=MUTANT_SECONDS, seed=1, mutant="forgetful-gateway").run()
     assert report.verdict.duplicated > 0, report.document()

@@ -70,6 +70,7 @@ def test_a_node_that_comes_back_with_an_empty_disk_is_refused_until_its_old_disk
     run_trial(cluster, during)
 
 
+@pytest.mark.long
 def test_a_membership_node_with_an_empty_disk_does_not_vote(make_cluster):
     """With its vote there would be a majority, which need not know what an earlier one decided."""
     cluster = make_cluster(separate=True, fault_injection=True)

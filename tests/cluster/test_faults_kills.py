@@ -44,6 +44,7 @@ def test_any_kind_of_process_can_be_killed_under_load(apart, kind):
     run_trial(apart, during, groups)
 
 
+@pytest.mark.long
 def test_every_node_can_be_killed_under_load_while_the_others_serve(make_cluster):
     cluster = make_cluster(fault_injection=True)
 

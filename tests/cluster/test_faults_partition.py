@@ -58,6 +58,7 @@ def test_nodes_that_are_deaf_or_cut_off_from_one_other_do_not_hold_up_the_rest(m
     run_trial(cluster, during)
 
 
+@pytest.mark.long
 def test_a_network_that_flaps_loses_nothing(make_cluster):
     cluster = make_cluster(fault_injection=True)
     random = Random(1)

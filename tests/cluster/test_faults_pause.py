@@ -3,11 +3,14 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from tests.cluster.trial import Progress, gateway_of, membership_leader, run_trial
 
 PAUSE_S = 20.0
 
 
+@pytest.mark.long
 def test_the_node_that_leads_membership_is_paused_and_acknowledges_nothing_stale(make_cluster):
     """Clients of its gateway that know no other one wait, and get true receipts."""
     cluster = make_cluster(fault_injection=True)

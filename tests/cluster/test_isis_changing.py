@@ -58,7 +58,13 @@ def test_replicas_are_added_and_removed_under_load(cluster):
     assert sizes == [4, 5, 4, 3]
 
 
-@pytest.mark.parametrize("victim", ["the newcomer", "one that stays", "one that goes"])
+@pytest.mark.parametrize(
+    "victim",
+    [
+        "the newcomer",
+        *(pytest.param(other, marks=pytest.mark.long) for other in ("one that stays", "one that goes")),
+    ],
+)
 def test_a_process_is_killed_in_the_middle_of_a_change_and_comes_back(cluster, victim):
     word = victim.rpartition(" ")[2]
     groups = [f"{word}-a", f"{word}-b"]
@@ -80,6 +86,7 @@ def test_a_process_is_killed_in_the_middle_of_a_change_and_comes_back(cluster, v
     run_in_views(cluster, groups, during)
 
 
+@pytest.mark.long
 def test_all_processes_are_killed_in_the_middle_of_a_change(cluster):
     groups = ["all-a", "all-b"]
 

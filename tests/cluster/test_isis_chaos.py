@@ -10,7 +10,8 @@ SECONDS = 12.0
 MUTANT_SECONDS = 8.0
 
 
-@pytest.mark.parametrize("ordering", ["causal", pytest.param("total", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("ordering", ["causal", "total"])
 def test_a_run_of_random_kills_pauses_and_partitions_is_clean(tmp_path, ordering):
     report = Chaos(tmp_path, seconds=SECONDS, seed=2, protocol="isis", ordering=ordering).run()
     assert report.verdict.is_clean, report.verdict.findings

@@ -66,7 +66,8 @@ def test_a_process_that_comes_back_at_once_is_a_new_member(cluster):
     run_in_views(cluster, groups, during)
 
 
-@pytest.mark.parametrize("ordering", [CAUSAL, pytest.param(TOTAL, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("ordering", [CAUSAL, TOTAL])
 def test_all_are_killed_at_once_twice_in_a_row(cluster, ordering):
     groups = [f"all-{ordering}-{letter}" for letter in "abc"]
 

@@ -33,7 +33,8 @@ def stop(cluster: LocalCluster, name: str) -> int:
     return process.wait(PATIENCE_S)
 
 
-@pytest.mark.parametrize("ordering", [CAUSAL, pytest.param(TOTAL, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("ordering", [CAUSAL, TOTAL])
 def test_each_member_stops_in_turn_and_its_groups_go_on_without_missing_it(cluster, ordering):
     """It would be missed after minutes. If groups go on, it is because it said that it leaves."""
     groups = [f"stopped-{ordering}-{letter}" for letter in "abc"]

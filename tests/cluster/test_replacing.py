@@ -61,7 +61,7 @@ def replace(cluster: LocalCluster, name: str, node: str) -> Group:
         "the newcomer",
         pytest.param("one that stays", marks=pytest.mark.long),
         pytest.param("one that goes", marks=pytest.mark.long),
-        "the membership leader",
+        pytest.param("the membership leader", marks=pytest.mark.long),
     ],
 )
 def test_a_process_is_killed_in_the_middle_of_a_change_and_comes_back(cluster, victim):

@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 import grpc
+import pytest
 
 import ordercast
 from ordercast import errors
@@ -246,6 +247,7 @@ async def caught_up(load: Load, witnesses: dict[str, Witness]) -> None:
                     await asyncio.sleep(0.1)
 
 
+@pytest.mark.long
 def test_cutting_logs_under_readers_kills_and_catching_up_leaves_no_gap(make_cluster):
     cluster = make_cluster(fault_injection=True)
     with ordercast.connect_sync(*cluster.gateways) as connection:

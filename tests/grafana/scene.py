@@ -1,7 +1,6 @@
 """Everything at once, for real: a cluster under load, the telemetry service, the Spark job, and Prometheus."""
 
 import contextlib
-import importlib.util
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import ordercast
 from ordercast.errors import OrdercastError
 from ordercast.local.cluster import HOST, LocalCluster, free_ports, tail
 from ordercast.local.setup import create_domain, create_groups
+from ordercast.local.telemetry import LocalTelemetry
 from tests.left_out import note
 from tests.prometheus.server import Prometheus, prometheus
 
@@ -41,13 +41,6 @@ class Scene:
 
     def all_run(self) -> bool:
         return all(process.poll() is None for process in self.processes.values())
-
-
-def is_built(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def has_java() -> bool:
@@ -79,36 +72,24 @@ def process(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
 @contextmanager
 def scene(folder: Path, *, with_job: bool) -> Iterator[Scene]:
     with ExitStack() as stack:
-        telemetry_port, *ports = free_ports(6)
-        endpoint = f"{HOST}:{telemetry_port}"
-        nodes = {f"node-{number}": f"{HOST}:{port}" for number, port in enumerate(ports[:3], start=1)}
-        targets = {"nodes": nodes}
-        emitters = set(OF_NODES)
-        processes: dict[Path, subprocess.Popen[bytes]] = {}
-        telemetry_log, analytics_log = folder / "telemetry.log", folder / "analytics.log"
-        if is_built("ordercast.telemetry.service"):
-            targets[TELEMETRY] = {TELEMETRY: f"{HOST}:{ports[3]}"}
-            where = (
-                "--listen",
-                endpoint,
-                "--data",
-                str(folder / "spool"),
-                "--metrics-listen",
-                f"{HOST}:{ports[3]}",
-            )
-            processes[telemetry_log] = stack.enter_context(process(telemetry_log, "serve", TELEMETRY, *where))
-            emitters.add(TELEMETRY)
-        cluster = stack.enter_context(LocalCluster(folder / "cluster", options=options(endpoint)))
+        telemetry = stack.enter_context(LocalTelemetry(folder / TELEMETRY))
+        assert telemetry.process is not None
+        *ports, job_port = free_ports(4)
+        nodes = {f"node-{number}": f"{HOST}:{port}" for number, port in enumerate(ports, start=1)}
+        targets = {"nodes": nodes, TELEMETRY: {TELEMETRY: telemetry.metrics_address}}
+        emitters = {*OF_NODES, TELEMETRY}
+        processes = {telemetry.log: telemetry.process}
+        cluster = stack.enter_context(LocalCluster(folder / "cluster", options=options(telemetry.address)))
         for name, address in nodes.items():
             cluster.members[name].extra.append(f"--telemetry.metrics-listen={address}")
         cluster.start()
         cluster.wait_healthy(timeout_s=START_S_MAX)
-        if with_job and TELEMETRY in emitters and has_java():
-            targets[ANALYTICS] = {ANALYTICS: f"{HOST}:{ports[4]}"}
-            where = ("--address", endpoint, "--output", str(folder / "tables"), "--trigger", "2")
-            listen = ("--metrics-listen", f"{HOST}:{ports[4]}")
-            job = process(analytics_log, ANALYTICS, "run", *where, *listen)
-            processes[analytics_log] = stack.enter_context(job)
+        if with_job and has_java():
+            targets[ANALYTICS] = {ANALYTICS: f"{HOST}:{job_port}"}
+            where = ("--address", telemetry.address, "--output", str(folder / "tables"), "--trigger", "2")
+            listen = ("--metrics-listen", f"{HOST}:{job_port}")
+            log = folder / "analytics.log"
+            processes[log] = stack.enter_context(process(log, ANALYTICS, "run", *where, *listen))
             emitters.add(ANALYTICS)
         stack.enter_context(load(cluster))
         server = stack.enter_context(prometheus(folder, targets))

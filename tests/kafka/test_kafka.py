@@ -9,8 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.analytics.needed import leave_out, need_packages, need_spark
+from tests.analytics.needed import need_packages, need_spark
 from tests.kafka.broker import JARS, ROOT
+from tests.left_out import leave_out
 
 CONNECTOR = ROOT / "build" / "kafka" / "connector"
 if not (JARS / ".ready").exists() or not (CONNECTOR / ".ready").exists() or version("pyspark") != "4.0.0":

@@ -17,6 +17,7 @@ def test_no_property_is_violated(first):
     assert [(result.seed, str(result.violation)) for result in campaign.violations] == []
 
 
+@pytest.mark.long
 def test_runs_have_all_that_is_hard():
     strikes = run_many(range(1, 60), jobs=1, protocol="isis").strikes
     for kind in ("crash", "power_loss", "partition", "pause", "view_defined", "view_completed", "placed"):

@@ -8,8 +8,14 @@ from ordercast.sim.mutants.catching import CATALOGUE, SCHEDULES, catch
 from ordercast.sim.run import run_seed
 from ordercast.sim.stage import verdict
 
+#: They take a schedule of many changes, or many seeds.
+SLOW = {"asked-before-it-is-sealed", "F-not-carried-over"}
 
-@pytest.mark.parametrize("name", [mutant.name for mutant in CATALOGUE])
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(mutant.name, marks=[pytest.mark.long] if mutant.name in SLOW else []) for mutant in CATALOGUE],
+)
 def test_the_mutant_is_caught(name: str) -> None:
     caught = catch(name)
     assert caught.caught, f"{name} went unnoticed"

@@ -36,6 +36,7 @@ def test_raw_datagrams_with_a_third_lost_and_half_doubled_only_take_longer(first
         assert run_scenario(scenario, seed).violation is None
 
 
+@pytest.mark.long
 def test_runs_meet_every_kind_of_fault_and_of_change_and_use_every_kind_of_message() -> None:
     strikes: Counter[str] = Counter()
     seen: Counter[str] = Counter()

@@ -1,9 +1,6 @@
-"""The telemetry service as a process of its own, for tests: started, asked, stopped and killed."""
+"""The telemetry service as a process of its own, and what tests ask and send."""
 
 import contextlib
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +8,7 @@ from pathlib import Path
 import grpc
 
 from ordercast.analytics.spool_client import SpoolClient
-from ordercast.local.cluster import free_ports
+from ordercast.local.telemetry import LocalTelemetry
 from ordercast.telemetry.flatten.requests import LOGS, METRICS, TRACES
 
 #: A machine that runs other tests at the same time is slow.
@@ -30,40 +27,7 @@ def wait_for(condition: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-class TelemetryProcess:
-    """Always at the same port, and with the same directory."""
-
-    def __init__(self, directory: Path, *options: str) -> None:
-        self.directory = directory
-        port, metrics_port = free_ports(2)
-        self.address = f"127.0.0.1:{port}"
-        self.metrics_address = f"127.0.0.1:{metrics_port}"
-        self._options = options
-        self._log = directory.with_suffix(".log")
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self, *options: str) -> None:
-        command = [sys.executable, "-m", "ordercast.telemetry", "--data", str(self.directory)]
-        command += ["--listen", self.address, "--metrics-listen", self.metrics_address]
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen([*command, *self._options, *options], stderr=log)
-        with grpc.insecure_channel(self.address) as channel:
-            grpc.channel_ready_future(channel).result(WAIT_S_MAX)
-
-    def kill(self) -> None:
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
-
-    def stop(self) -> int:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(WAIT_S_MAX)
-
-    @property
-    def log(self) -> str:
-        return self._log.read_text()
-
+class TelemetryProcess(LocalTelemetry):
     def client(self) -> SpoolClient:
         return SpoolClient(self.address, patience_s=WAIT_S_MAX)
 
@@ -74,7 +38,7 @@ class TelemetryProcess:
 
 @contextlib.contextmanager
 def running(directory: Path, *options: str) -> Iterator[TelemetryProcess]:
-    process = TelemetryProcess(directory, *options)
+    process = TelemetryProcess(directory, options=options)
     process.start()
     try:
         yield process

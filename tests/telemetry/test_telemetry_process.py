@@ -90,7 +90,7 @@ def test_a_stop_leaves_everything_on_disk_and_exits_with_0(tmp_path: Path):
         with grpc.insecure_channel(service.address) as channel:
             export(channel, TRACES, traffic.traces(range(100)))
         assert service.stop() == 0
-        assert len(list((tmp_path / "s").glob("*.arrow"))) == 0
+        assert len(list(service.spool.glob("*.arrow"))) == 0
         service.start("--seal-s", "0.1")
         service.wait_until_readable(100)
 
@@ -124,7 +124,8 @@ main(sys.argv[1:])
 """
     (port,) = free_ports(1)
     address = f"127.0.0.1:{port}"
-    command = [sys.executable, "-c", limited, "--data", str(tmp_path / "s"), "--listen", address]
+    service = TelemetryProcess(tmp_path, options=QUICK)
+    command = [sys.executable, "-c", limited, "--data", str(service.spool), "--listen", address]
     command += ["--reserve-bytes", "0", "--seal-s", "3600"]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         try:
@@ -143,13 +144,12 @@ main(sys.argv[1:])
             assert process.wait(WAIT_S_MAX) == 0
         finally:
             process.kill()
-    service = TelemetryProcess(tmp_path / "s", *QUICK)
     service.start()
     try:
         service.wait_until_readable(40 * taken)
         with service.client() as client:
             assert client.describe().taken == 40 * taken
-        assert "torn" not in service.log
+        assert "torn" not in service.log.read_text()
     finally:
         service.kill()
 
@@ -160,12 +160,12 @@ def test_a_torn_end_is_logged(tmp_path: Path):
             export(channel, TRACES, traffic.traces(range(10)))
             export(channel, TRACES, traffic.traces(range(10)))
         service.kill()
-        path = tmp_path / "s" / f"{0:020d}.otlp"
+        path = service.spool / f"{0:020d}.otlp"
         with path.open("r+b") as file:
             file.truncate(path.stat().st_size - 5)
         service.start("--seal-s", "0.1")
         service.wait_until_readable(10)
-        assert "a torn end is cut off" in service.log
+        assert "a torn end is cut off" in service.log.read_text()
 
 
 def test_tls_is_demanded_of_both_sides_where_it_is_set(tmp_path: Path):

@@ -187,11 +187,15 @@ def _addresses(text: str) -> tuple[str, ...]:
     if not 0 < len(addresses) <= GATEWAYS_MAX:
         raise typer.BadParameter(f"--gateway names 1 to {GATEWAYS_MAX} gateways, not {len(addresses)}")
     for address in addresses:
-        host, _, port = address.rpartition(":")
-        is_port = port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) <= PORT_MAX
-        if not host or not is_port or any(character.isspace() or character == "/" for character in host):
-            raise typer.BadParameter(f"--gateway: {address!r} is not HOST:PORT")
+        check_address("--gateway", address)
     return addresses
+
+
+def check_address(option: str, address: str) -> None:
+    host, _, port = address.rpartition(":")
+    is_port = port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) <= PORT_MAX
+    if not host or not is_port or any(character.isspace() or character == "/" for character in host):
+        raise typer.BadParameter(f"{option}: {address!r} is not HOST:PORT")
 
 
 def _tls(ca: Path | None, cert: Path | None, key: Path | None) -> "TLS | None":

@@ -24,6 +24,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from ordercast.cli.connection import check_address
 from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, err, out, print_json
 
@@ -67,6 +68,10 @@ def up(
     port: Annotated[
         int, typer.Option(min=1, max=PORT_MAX, help="Of the first gateway; the ports behind it are used too.")
     ] = PORT_DEFAULT,
+    telemetry: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Send telemetry there: see `ordercast serve telemetry`."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Run a cluster of real processes on this machine, until Ctrl-C. A process that dies is started again.
@@ -74,14 +79,18 @@ def up(
     The data is kept: the same command goes on where it stopped. A second Ctrl-C kills what has not stopped yet.
     With --json, one document tells where everything is as soon as the cluster serves.
 
-    Examples: `ordercast up` · `ordercast up --nodes 5 --data /tmp/five --port 7500` · `ordercast up --separate`
+    Examples: `ordercast up` · `ordercast up --nodes 5 --data /tmp/five --port 7500` · `ordercast up --separate` ·
+    `ordercast up --telemetry 127.0.0.1:4317`
     """
     from ordercast.local.cluster import LocalCluster
 
     shape = Shape(nodes, separate)
     if port + shape.ports - 1 > PORT_MAX:
         raise typer.BadParameter(f"this cluster needs {shape.ports} ports from {port} on, up to {PORT_MAX}")
-    cluster = LocalCluster(data, nodes=nodes, separate=separate, port=port)
+    if telemetry is not None:
+        check_address("--telemetry", telemetry)
+    options = [] if telemetry is None else [f"--telemetry.endpoint={telemetry}"]
+    cluster = LocalCluster(data, nodes=nodes, separate=separate, port=port, options=options)
     with claimed(data):
         is_new = check_shape(data, shape)
         check_nobody_runs(cluster)
