@@ -23,7 +23,7 @@ class Planted:
     tables: Tables
     checkpoints: Path
     cluster: Cluster
-    #: Before anything was repeated or poisoned.
+    #: Before anything was poisoned.
     clean: pa.Table
     #: A position in group a whose envelope has another key elsewhere.
     other_key: int
@@ -65,9 +65,13 @@ def plant(cluster: Cluster) -> int:
     return other_key
 
 
+def sent_twice(table: pa.Table) -> pa.Table:
+    """Some requests, as Kafka may have them."""
+    return repeated(table, 5000, REPEATED, 3 * SECOND)
+
+
 def spoiled(table: pa.Table) -> pa.Table:
-    """As it comes: requests sent twice, and records that nobody can use."""
-    table = repeated(table, 5000, REPEATED, 3 * SECOND)
+    """With records that nobody can use."""
     kinds = np.array(table.column("kind").to_pylist())
     delivery = int(np.flatnonzero(kinds == "delivery")[2000])
     table = poisoned(table, delivery, position=None)

@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
 
 from ordercast.analytics.synthetic import Cluster  # noqa: E402
 from ordercast.analytics.tables import EVENTS, Tables  # noqa: E402
-from tests.analytics.planted import PLAN, plant, spoiled  # noqa: E402
+from tests.analytics.planted import PLAN, plant, sent_twice, spoiled  # noqa: E402
 from tests.kafka.broker import broker  # noqa: E402
 
 TOPIC = "telemetry"
@@ -74,7 +74,7 @@ def test_records_from_kafka_come_to_the_same_and_a_message_that_nobody_can_read_
     cluster = Cluster(PLAN)
     other_key = plant(cluster)
     clean = cluster.table()
-    whole = spoiled(clean)
+    whole = spoiled(sent_twice(clean))
     half = whole.num_rows // 2
     tables = Tables(tmp_path / "tables")
     for part in (whole.slice(0, half), whole.slice(half)):

@@ -1,16 +1,19 @@
 """The spool: what is taken is there, in order and once, whatever happens to the process and its files."""
 
 import asyncio
+import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from ordercast.telemetry.flatten.requests import LOGS, METRICS, TRACES
+from ordercast.telemetry.spool import lately as spool_lately
 from ordercast.telemetry.spool import layout, recovery, sealing
 from ordercast.telemetry.spool.catalogue import MERGE_COUNT, Catalogue
 from ordercast.telemetry.spool.frames import Damage, Frame, header, scan
 from ordercast.telemetry.spool.intake import BusyError, FullError, Limits
+from ordercast.telemetry.spool.lately import KEPT_S, Lately
 from ordercast.telemetry.spool.pieces import OutOfRangeError
 from ordercast.telemetry.spool.sealed import SealedFile, Segment
 from ordercast.telemetry.spool.spool import Keeping
@@ -142,21 +145,59 @@ def test_a_directory_that_is_no_spool_of_ours_is_refused(tmp_path: Path, content
 
 
 def test_beyond_what_may_wait_nothing_is_taken(tmp_path: Path):
-    payload = traffic.traces(range(100))
-    limits = Limits(segment_bytes=1 << 20, seal_s=0.05, queue_bytes_max=2 * len(payload) + 100, reserve_bytes=0)
+    payloads = [traffic.traces(range(first, first + 100)) for first in range(1000, 6100, 100)]
+    waiting_max = 2 * max(map(len, payloads)) + 100
+    limits = Limits(segment_bytes=1 << 20, seal_s=0.05, queue_bytes_max=waiting_max, reserve_bytes=0)
 
     async def go() -> None:
         async with opened(tmp_path / "s", limits) as one:
             results = await asyncio.gather(
-                *(one.spool.take(TRACES, payload, 100) for _ in range(50)), return_exceptions=True
+                *(one.spool.take(TRACES, payload, 100) for payload in payloads[:50]), return_exceptions=True
             )
             refused = [result for result in results if isinstance(result, BusyError)]
             assert 0 < len(refused) < 50
             assert all(0.1 <= error.retry_after_s <= 5 for error in refused)
             assert one.spool.state.taken == 100 * (50 - len(refused))
-            await one.spool.take(TRACES, payload, 100)
+            await one.spool.take(TRACES, payloads[-1], 100)
 
     asyncio.run(go())
+
+
+def test_a_request_that_comes_again_is_stored_once_also_after_a_restart(tmp_path: Path):
+    """Whether it waits for the disk, is on it, or is sealed; and also if whoever asked first has gone."""
+    first, second, third = (traffic.traces([number]) for number in range(3))
+
+    async def go() -> None:
+        async with opened(tmp_path / "s") as one:
+            both = await asyncio.gather(*(one.spool.take(TRACES, first, 1) for _ in range(2)))
+            assert sorted(both) == [False, True]
+            assert not await one.spool.take(TRACES, first, 1)
+            assert await one.spool.take(LOGS, first, 1), "the same bytes say something else elsewhere"
+            await readable(one, 2)
+            assert not await one.spool.take(TRACES, first, 1)
+            gone = asyncio.ensure_future(one.spool.take(TRACES, second, 1))
+            await asyncio.sleep(0)
+            gone.cancel()
+            assert not await one.spool.take(TRACES, second, 1)
+            await readable(one, 3)
+        async with opened(tmp_path / "s", SLOW) as one:
+            assert not await one.spool.take(TRACES, second, 1), "from a sealed segment, perhaps a merged one"
+            assert await one.spool.take(TRACES, third, 1)
+        async with opened(tmp_path / "s") as one:
+            assert not await one.spool.take(TRACES, third, 1), "from one that was not sealed"
+            await readable(one, 4)
+            assert one.spool.state.taken == 4
+
+    asyncio.run(go())
+
+
+def test_what_comes_again_after_long_is_taken_for_new(monkeypatch: pytest.MonkeyPatch):
+    lately = Lately([(time.time_ns(), b"a"), (time.time_ns() - int(2 * KEPT_S * 1e9), b"b")])
+    lately.add(b"c")
+    assert [mark in lately for mark in (b"a", b"b", b"c")] == [True, False, True]
+    monkeypatch.setattr(spool_lately, "KEPT_MAX", 2)
+    lately.add(b"d")
+    assert [mark in lately for mark in (b"a", b"c", b"d")] == [False, True, True]
 
 
 def test_beyond_what_may_wait_to_be_sealed_nothing_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

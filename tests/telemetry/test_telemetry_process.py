@@ -134,7 +134,7 @@ main(sys.argv[1:])
                 taken, code = 0, None
                 while code is None and taken < 100:
                     try:
-                        export(channel, TRACES, traffic.traces(range(40)))
+                        export(channel, TRACES, traffic.traces(range(40 * taken, 40 * taken + 40)))
                         taken += 1
                     except grpc.RpcError as error:
                         code = error.code()
@@ -158,7 +158,7 @@ def test_a_torn_end_is_logged(tmp_path: Path):
     with running(tmp_path / "s", "--seal-s", "3600", "--reserve-bytes", "0") as service:
         with grpc.insecure_channel(service.address) as channel:
             export(channel, TRACES, traffic.traces(range(10)))
-            export(channel, TRACES, traffic.traces(range(10)))
+            export(channel, TRACES, traffic.traces(range(10, 20)))
         service.kill()
         path = service.spool / f"{0:020d}.otlp"
         with path.open("r+b") as file:

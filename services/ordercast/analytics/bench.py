@@ -25,7 +25,7 @@ Say = Callable[[str], None]
 #: Records per second, on two cores.
 GOALS = {"events": 100_000, "lag": 40_000, "audit": 40_000}
 DRIVER_BYTES_MAX = 2 << 30
-WARM_UP_RECORDS = 60_000
+WARM_UP_RECORDS = 300_000
 #: A record more than six times an envelope: deliveries at its replicas, and spans of one in ten.
 RECORDS_OF_ENVELOPE = 6.1
 CORES = 2

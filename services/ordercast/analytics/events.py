@@ -1,7 +1,7 @@
 """The first stream: records become *events*, clean and without repetitions, and poison is set aside.
 
-**The same record again.** Senders repeat a request whose answer was lost, so whole requests arrive twice. What
-they said is then the same to the nanosecond; only its place in the spool and the time of its receipt differ. A
+**The same record again.** Senders repeat a request whose answer was lost. The spool stores it once; in Kafka it
+may be twice. What it says is then the same to the nanosecond; only its place and the time of its receipt differ. A
 replica that delivers a position twice, which the audit has to see, does it at two times. So the time belongs to
 the key of a delivery, and a repeated request is left out while a repeated delivery stays.
 
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812
 
 from ordercast.analytics.records import DELIVERY, EVENT, KINDS, POINT, POISON, SPAN
+from ordercast.analytics.sources import Records
 from ordercast.analytics.windows import time_of
 from ordercast.telemetry.schema.names import VERSION
 
@@ -52,11 +53,15 @@ IDENTITY = {
 }
 
 
-def landed(records: "DataFrame") -> "DataFrame":
+def landed(records: Records) -> "DataFrame":
     """What the table of events holds, from what a source gives."""
+    events = cleaned(records.frame).observe(NEWEST, F.max("received_ns").alias("received_ns"))
+    return once(events) if records.may_repeat else events
+
+
+def once(events: "DataFrame") -> "DataFrame":
     return (
-        keyed(records)
-        .observe(NEWEST, F.max("received_ns").alias("received_ns"))
+        events.withColumns({"key_a": identity(0), "key_b": identity(1)})
         .withColumn("landed_time", F.current_timestamp())
         .withWatermark("landed_time", REPEATED_WITHIN)
         .dropDuplicatesWithinWatermark(["key_a", "key_b"])
@@ -64,15 +69,14 @@ def landed(records: "DataFrame") -> "DataFrame":
     )
 
 
-def keyed(records: "DataFrame") -> "DataFrame":
+def cleaned(records: "DataFrame") -> "DataFrame":
     judged = records.withColumn("poison", poison())
-    cleaned = (
+    return (
         judged.withColumn("kind", F.when(F.col("poison").isNull(), F.col("kind")).otherwise(POISON))
         .withColumn("reason", F.coalesce("poison", "reason"))
         .withColumn("date", date_of())
         .drop("poison")
     )
-    return cleaned.withColumns({"key_a": identity(0), "key_b": identity(1)})
 
 
 def poison() -> "Column":

@@ -18,6 +18,7 @@ from ordercast.analytics import rest, retention
 from ordercast.analytics.errors import AnalyticsError
 from ordercast.analytics.events import landed
 from ordercast.analytics.records import spark_schema
+from ordercast.analytics.sources import Records
 from ordercast.analytics.streams import STREAMS, Stream
 from ordercast.analytics.tables import CHECKPOINTS, EVENTS, METADATA, Tables
 
@@ -73,7 +74,7 @@ class Job:
         retention.forget(self.tables, (EVENTS, *(stream.name for stream in STREAMS)), self.keep_days)
 
     def run_once(
-        self, records: "DataFrame", streams: tuple[Stream, ...] = STREAMS, on_step: OnStep = lambda _: None
+        self, records: Records, streams: tuple[Stream, ...] = STREAMS, on_step: OnStep = lambda _: None
     ) -> None:
         """Everything that is there now, and then what is not final yet. It tells what it has done so far."""
         self.prepare()
@@ -99,17 +100,17 @@ class Job:
                     query = starts[name]()
             on_step(name)
 
-    def start_all(self, records: "DataFrame", streams: tuple[Stream, ...] = STREAMS) -> list["StreamingQuery"]:
+    def start_all(self, records: Records, streams: tuple[Stream, ...] = STREAMS) -> list["StreamingQuery"]:
         self.prepare()
         return [self.land(records), *(self.start(stream) for stream in streams)]
 
-    def start_named(self, name: str, records: "DataFrame") -> "StreamingQuery":
+    def start_named(self, name: str, records: Records) -> "StreamingQuery":
         """One of them, again."""
         if name == EVENTS:
             return self.land(records)
         return self.start(next(stream for stream in STREAMS if stream.name == name))
 
-    def land(self, records: "DataFrame", *, is_once: bool = False) -> "StreamingQuery":
+    def land(self, records: Records, *, is_once: bool = False) -> "StreamingQuery":
         writer = (
             landed(records).writeStream.partitionBy(*PARTITIONED_BY).option("parquet.block.size", ROW_GROUP_BYTES)
         )

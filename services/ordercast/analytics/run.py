@@ -14,10 +14,11 @@ from ordercast.analytics import needs, session
 from ordercast.analytics.errors import AnalyticsError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
     from ordercast.analytics.job import Job
+    from ordercast.analytics.sources import Records
 
 SPOOL, KAFKA = SOURCES = ("spool", "kafka")
 #: A stream that fails is started again, so often in a row; the pause doubles each time.
@@ -108,7 +109,7 @@ def run_in(spark: "SparkSession", settings: RunSettings) -> None:
         Supervisor(job, records).run()
 
 
-def records_of(spark: "SparkSession", settings: RunSettings) -> "DataFrame":
+def records_of(spark: "SparkSession", settings: RunSettings) -> "Records":
     from ordercast.analytics.sources import kafka, spool
 
     if settings.source == KAFKA:
@@ -116,7 +117,7 @@ def records_of(spark: "SparkSession", settings: RunSettings) -> "DataFrame":
     return spool(spark, settings.address, settings.per_trigger_max, settings.partitions)
 
 
-def once(job: "Job", records: "DataFrame") -> None:
+def once(job: "Job", records: "Records") -> None:
     from pyspark.errors import StreamingQueryException
 
     try:
@@ -129,7 +130,7 @@ def once(job: "Job", records: "DataFrame") -> None:
 class Supervisor:
     """Runs all streams until it is told to stop, and starts those again that fail."""
 
-    def __init__(self, job: "Job", records: "DataFrame") -> None:
+    def __init__(self, job: "Job", records: "Records") -> None:
         self._job = job
         self._records = records
         self._is_stopping = threading.Event()

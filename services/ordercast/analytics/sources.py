@@ -1,6 +1,7 @@
 """Where records come from: the spool of a telemetry service, or Kafka."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,8 +18,15 @@ TOPIC = "ordercast"
 ROW_BITS, MESSAGE_BITS = 16, 36
 
 
-def spool(spark: "SparkSession", address: str, rows_per_trigger_max: int, partitions: int) -> "DataFrame":
-    """From a telemetry service."""
+@dataclass(frozen=True, slots=True)
+class Records:
+    frame: "DataFrame"
+    #: Some may be there more than once. To find out, all keys of two minutes have to be kept: half of the work.
+    may_repeat: bool
+
+
+def spool(spark: "SparkSession", address: str, rows_per_trigger_max: int, partitions: int) -> Records:
+    """From a telemetry service, which stores what is sent twice once."""
     try:
         from ordercast.analytics.source import FORMAT, SpoolSource
     except ImportError as error:
@@ -27,10 +35,11 @@ def spool(spark: "SparkSession", address: str, rows_per_trigger_max: int, partit
         ) from error
     spark.dataSource.register(SpoolSource)
     source = spark.readStream.format(FORMAT).option("address", address)
-    return source.option("rows_per_trigger_max", rows_per_trigger_max).option("partitions", partitions).load()
+    source = source.option("rows_per_trigger_max", rows_per_trigger_max).option("partitions", partitions)
+    return Records(source.load(), may_repeat=False)
 
 
-def kafka(spark: "SparkSession", servers: str, topic: str, messages_per_trigger_max: int) -> "DataFrame":
+def kafka(spark: "SparkSession", servers: str, topic: str, messages_per_trigger_max: int) -> Records:
     """From Kafka: the value of a message is an Arrow IPC stream of records, as the telemetry service writes it."""
     source = (
         spark.readStream.format("kafka")
@@ -43,7 +52,7 @@ def kafka(spark: "SparkSession", servers: str, topic: str, messages_per_trigger_
         .load()
     )
     chosen = source.selectExpr("value", "partition", "offset", "unix_micros(timestamp) as written_us")
-    return chosen.mapInArrow(decoded, spark_schema())
+    return Records(chosen.mapInArrow(decoded, spark_schema()), may_repeat=True)
 
 
 def connector(version: str) -> str:

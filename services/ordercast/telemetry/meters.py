@@ -22,12 +22,14 @@ class Meters:
         self._size = told.gauge(names.METRIC_SPOOL_SIZE)
         self._segments = told.gauge(names.METRIC_SPOOL_SEGMENTS)
         self._corrupt = told.counter(names.METRIC_SPOOL_CORRUPT)
+        self._repeated = told.counter(names.METRIC_SPOOL_REPEATED)
         self._free = told.gauge(names.METRIC_STORAGE_FREE)
         self._read_only = told.gauge(names.METRIC_STORAGE_READ_ONLY)
         self._sync = told.histogram(names.METRIC_SPOOL_SYNC_DURATION)
         self._known: set[tuple[int, int]] = set()
         # They are there from the beginning, so that a rate can be taken of the first one too.
         self._corrupt.add(0)
+        self._repeated.add(0)
         for signal in REQUESTS:
             self._received.add(0, signal)
         for reason in (MALFORMED, OVERSIZE, BUSY, FULL, AWAY):
@@ -35,6 +37,9 @@ class Meters:
 
     def received(self, signal: str, count: int) -> None:
         self._received.add(count, signal)
+
+    def repeated(self) -> None:
+        self._repeated.add(1)
 
     def refused(self, reason: str) -> None:
         self._refused.add(1, reason)

@@ -49,8 +49,8 @@ class Sink(Protocol):
     async def stop(self) -> None:
         """What was taken is safe."""
 
-    async def take(self, signal: str, payload: bytes, count: int) -> None:
-        """Returns when they are safe. NotTaken if they are not, and the sender should come back."""
+    async def take(self, signal: str, payload: bytes, count: int) -> bool:
+        """Returns when they are safe, and whether they are new. NotTaken if the sender should come back."""
 
 
 class NotTaken(Exception):  # noqa: N818 (it names what happened, not a kind of error)
@@ -82,13 +82,14 @@ class Receiver:
             records = self._counted(signal, payload)
             if records:
                 try:
-                    await self._sink.take(signal, payload, records)
+                    is_new = await self._sink.take(signal, payload, records)
                 except NotTaken as error:
                     self._meters.refused(error.reason)
                     raise Refused(
                         error.code, str(error), error.reason.upper(), retry_after_s=error.retry_after_s
                     ) from error
-                self._meters.received(signal, records)
+                if is_new:
+                    self._meters.received(signal, records)
             return answer
 
         return export

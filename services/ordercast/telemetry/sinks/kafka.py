@@ -55,7 +55,8 @@ class KafkaSink:
         await asyncio.to_thread(self._thread.join)
         await asyncio.to_thread(self._producer.flush, self._settings.kafka.timeout_s)
 
-    async def take(self, signal: str, payload: bytes, count: int) -> None:
+    async def take(self, signal: str, payload: bytes, count: int) -> bool:
+        """Whether it was there before, nobody looks: readers have to, for what a failure left half done."""
         size = len(payload)
         if self._waiting_bytes + size > self._settings.queue_bytes_max:
             text = f"{self._waiting_bytes} bytes wait for Kafka"
@@ -70,6 +71,7 @@ class KafkaSink:
             raise NotTaken(grpc.StatusCode.UNAVAILABLE, text, reasons.AWAY, RETRY_S) from error
         finally:
             self._waiting_bytes -= size
+        return True
 
     async def _produce(self, signal: str, value: bytes) -> None:
         answer: asyncio.Future[None] = self._loop.create_future()

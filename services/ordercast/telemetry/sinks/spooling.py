@@ -35,10 +35,10 @@ class SpoolSink:
     async def stop(self) -> None:
         await self.spool.stop()
 
-    async def take(self, signal: str, payload: bytes, count: int) -> None:
+    async def take(self, signal: str, payload: bytes, count: int) -> bool:
         code = grpc.StatusCode.RESOURCE_EXHAUSTED
         try:
-            await self.spool.take(signal, payload, count)
+            return await self.spool.take(signal, payload, count)
         except BusyError as error:
             raise NotTaken(code, str(error), reasons.BUSY, error.retry_after_s) from error
         except FullError as error:

@@ -14,8 +14,9 @@ import structlog
 from ordercast.telemetry.spool import layout
 from ordercast.telemetry.spool.frames import Damage, Frame, scan
 from ordercast.telemetry.spool.intake import Closed
+from ordercast.telemetry.spool.lately import Taken, still_kept
 from ordercast.telemetry.spool.sealed import DamagedError, SealedFile, Segment
-from ordercast.telemetry.spool.sealing import content_of
+from ordercast.telemetry.spool.sealing import content_of, taken_of
 
 log = structlog.get_logger("spool")
 
@@ -30,18 +31,21 @@ class Found(NamedTuple):
     damaged: list[Segment]
     #: Whether an end was cut off.
     is_torn: bool
+    #: Requests that are there, those of long ago apart.
+    taken: list[Taken]
 
 
 def recover(directory: Path, salt: int) -> Found:
     layout.remove_leftovers(directory)
-    sealed, damaged = _sealed(directory)
+    sealed, damaged, taken = _sealed(directory)
     is_torn = False
     after = max((segment.end for segment in (*sealed, *damaged)), default=0)
     closed: list[Closed] = []
     segments = layout.open_segments(directory)
     for first, path in segments:
         is_last = path == segments[-1][1]
-        frames, torn = _frames(path, salt, cut_end=is_last)
+        frames, requests, torn = _frames(path, salt, cut_end=is_last)
+        taken += requests
         is_torn = is_torn or torn
         end = max((frame.next for frame in frames), default=first)
         after = max(after, end)
@@ -51,16 +55,17 @@ def recover(directory: Path, salt: int) -> Found:
             layout.remove(path)
     sealed += _in_their_place(damaged, sealed)
     layout.forget_old_damage(directory)
-    return Found(sorted(sealed, key=lambda segment: segment.first), closed, after, damaged, is_torn)
+    return Found(sorted(sealed, key=lambda segment: segment.first), closed, after, damaged, is_torn, taken)
 
 
-def _sealed(directory: Path) -> tuple[list[Segment], list[Segment]]:
-    """Those that can be read, and those that cannot.
+def _sealed(directory: Path) -> tuple[list[Segment], list[Segment], list[Taken]]:
+    """Those that can be read, and those that cannot; and requests that are in them.
 
     Without those whose records are all in another one: a merger was cut off before it removed them.
     """
     whole: list[Segment] = []
     damaged: list[Segment] = []
+    taken: list[Taken] = []
     for first, end, path in layout.sealed_segments(directory):
         size = path.stat().st_size
         if whole and end <= whole[-1].end:
@@ -69,10 +74,11 @@ def _sealed(directory: Path) -> tuple[list[Segment], list[Segment]]:
         try:
             with SealedFile(path) as file:
                 whole.append(Segment(first, end, size, file.index.received_ns_max, path))
+                taken += still_kept(file.index.requests)
         except DamagedError as error:
             log.error("a sealed segment is damaged", path=path.name, why=str(error))
             damaged.append(Segment(first, end, size, path.stat().st_mtime_ns, path))
-    return whole, damaged
+    return whole, damaged, taken
 
 
 def _in_their_place(damaged: list[Segment], whole: list[Segment]) -> Iterator[Segment]:
@@ -84,12 +90,14 @@ def _in_their_place(damaged: list[Segment], whole: list[Segment]) -> Iterator[Se
             yield segment
 
 
-def _frames(path: Path, salt: int, cut_end: bool) -> tuple[list[Frame], bool]:
-    """What is in it; and whether its end was cut off."""
+def _frames(path: Path, salt: int, cut_end: bool) -> tuple[list[Frame], list[Taken], bool]:
+    """What is in it, which requests these are, and whether its end was cut off."""
     if not path.stat().st_size:
-        return [], False
+        return [], [], False
     with content_of(path) as data:
         found = list(scan(data, salt))
+        frames = [each for each in found if isinstance(each, Frame)]
+        taken = still_kept(taken_of(data, frames))
     cut = found[-1]
     is_torn = cut_end and isinstance(cut, Damage)
     if is_torn:
@@ -97,7 +105,7 @@ def _frames(path: Path, salt: int, cut_end: bool) -> tuple[list[Frame], bool]:
         with path.open("r+b") as file:
             file.truncate(cut.begin)
             os.fsync(file.fileno())
-    return [each for each in found if isinstance(each, Frame)], is_torn
+    return frames, taken, is_torn
 
 
 def _covered(first: int, end: int, sealed: list[Segment]) -> bool:

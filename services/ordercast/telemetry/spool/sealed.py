@@ -9,7 +9,7 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ordercast.telemetry.schema import names
+from ordercast.telemetry.spool.lately import Taken
 from ordercast.telemetry.spool.layout import sealed_path, write_whole
 from ordercast.telemetry.tables import SCHEMA, write_options
 
@@ -56,6 +57,8 @@ class Index:
     schema: Piece
     pieces: tuple[Piece, ...]
     received_ns_max: int
+    #: Requests of which it was made, if they came not long before that.
+    requests: tuple[Taken, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ class Segment:
 # --- Write
 
 
-def write_sealed(directory: Path, batches: Iterable[pa.RecordBatch]) -> Segment:
+def write_sealed(directory: Path, batches: Iterable[pa.RecordBatch], requests: Sequence[Taken] = ()) -> Segment:
     """Of batches whose offsets follow on each other. It is on disk when this returns."""
     sink = pa.BufferOutputStream()
     pieces: list[Piece] = []
@@ -87,7 +90,7 @@ def write_sealed(directory: Path, batches: Iterable[pa.RecordBatch]) -> Segment:
             at = sink.tell()
     content = memoryview(sink.getvalue())
     schema = Piece(0, 0, len(ARROW_HEAD), len(SCHEMA.serialize()), 0)
-    index = _index(content, schema, pieces, received_ns_max)
+    index = _index(content, schema, pieces, received_ns_max, requests)
     (footer_length,) = FOOTER_LENGTH.unpack(content[-10:-6])
     footer = len(content) - 10 - footer_length
     path = sealed_path(directory, pieces[0].first, pieces[-1].end)
@@ -96,11 +99,14 @@ def write_sealed(directory: Path, batches: Iterable[pa.RecordBatch]) -> Segment:
     return Segment(pieces[0].first, pieces[-1].end, len(whole), received_ns_max, path)
 
 
-def _index(content: memoryview, schema: Piece, pieces: list[Piece], received_ns_max: int) -> bytes:
+def _index(
+    content: memoryview, schema: Piece, pieces: list[Piece], received_ns_max: int, requests: Sequence[Taken]
+) -> bytes:
     told = {
         "schema": [schema.position, schema.length, zlib.crc32(_part(content, schema))],
         "batches": [[p.first, p.rows, p.position, p.length, zlib.crc32(_part(content, p))] for p in pieces],
         "received_ns_max": received_ns_max,
+        "requests": [[received_ns, mark.hex()] for received_ns, mark in requests],
     }
     text = json.dumps(told, separators=(",", ":")).encode()
     text += b" " * (-(len(text) + INDEX_TAIL.size) % ALIGNMENT)
@@ -170,4 +176,9 @@ class SealedFile:
             raise DamagedError("the index does not have its checksum")
         told = json.loads(text)
         schema = Piece(0, 0, *told["schema"])
-        return Index(schema, tuple(Piece(*each) for each in told["batches"]), told["received_ns_max"])
+        return Index(
+            schema,
+            tuple(Piece(*each) for each in told["batches"]),
+            told["received_ns_max"],
+            tuple((received_ns, bytes.fromhex(mark)) for received_ns, mark in told["requests"]),
+        )

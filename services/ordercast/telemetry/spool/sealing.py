@@ -18,6 +18,7 @@ from ordercast.telemetry.flatten.requests import add
 from ordercast.telemetry.flatten.rows import POISON, Rows
 from ordercast.telemetry.schema import names
 from ordercast.telemetry.spool.frames import Damage, Frame, scan
+from ordercast.telemetry.spool.lately import Taken, mark_of, still_kept
 from ordercast.telemetry.spool.layout import remove, write_whole
 from ordercast.telemetry.spool.sealed import DamagedError, SealedFile, Segment, write_sealed
 from ordercast.telemetry.tables import BATCH_ROWS_MAX, SCHEMA
@@ -41,9 +42,14 @@ def seal(path: Path, salt: int) -> Sealed:
     if path.stat().st_size:
         with content_of(path) as data:
             for frames in _runs(path, data, salt, done):
-                done.segments.append(write_sealed(path.parent, _batches(data, frames, done)))
+                requests = still_kept(taken_of(data, frames))
+                done.segments.append(write_sealed(path.parent, _batches(data, frames, done), requests))
     remove(path)
     return done
+
+
+def taken_of(data: memoryview, frames: Sequence[Frame]) -> list[Taken]:
+    return [(f.received_ns, mark_of(f.signal, data[f.begin : f.end])) for f in frames]
 
 
 @contextlib.contextmanager
@@ -100,7 +106,11 @@ def _finished(rows: Rows, done: Sealed) -> Iterator[pa.RecordBatch]:
 
 def merge(paths: Sequence[Path]) -> Segment:
     """One segment of several that follow on each other, which stay. DamagedError if one cannot be read."""
-    return write_sealed(paths[0].parent, _joined(paths))
+    requests: list[Taken] = []
+    for path in paths:
+        with SealedFile(path) as file:
+            requests += file.index.requests
+    return write_sealed(paths[0].parent, _joined(paths), still_kept(requests))
 
 
 def _joined(paths: Sequence[Path]) -> Iterator[pa.RecordBatch]:

@@ -22,6 +22,7 @@ from ordercast.telemetry.meters import Meters
 from ordercast.telemetry.spool import layout
 from ordercast.telemetry.spool.catalogue import Catalogue
 from ordercast.telemetry.spool.intake import BusyError, Closed, Intake, Limits
+from ordercast.telemetry.spool.lately import Lately, mark_of
 from ordercast.telemetry.spool.pieces import LossError, OutOfRangeError, pieces_of, report
 from ordercast.telemetry.spool.recovery import recover
 from ordercast.telemetry.spool.sealed import Segment
@@ -70,6 +71,9 @@ class Spool:
         self.catalogue = Catalogue(found.sealed, limits.segment_bytes)
         self._closed = deque(found.closed)
         self._taken = found.next
+        self._lately = Lately(found.taken)
+        #: Requests that are not on disk yet, by their marks.
+        self._under_way: dict[bytes, asyncio.Future[None]] = {}
         #: What is below is sealed, or lost.
         self._sealed_to = found.closed[0].first if found.closed else found.next
         self._meters.corrupt(found.is_torn)
@@ -104,13 +108,38 @@ class Spool:
 
     # --- Take
 
-    async def take(self, signal: str, payload: bytes, count: int) -> None:
-        """Returns when it is on disk. BusyError or FullError if it is not taken."""
+    async def take(self, signal: str, payload: bytes, count: int) -> bool:
+        """Returns when it is on disk, and whether it is new. BusyError or FullError if it is not taken.
+
+        One that was taken lately is on disk; one that is on its way there is waited for.
+        """
+        assert self._intake is not None
+        mark = mark_of(signal, payload)
+        if mark in self._lately:
+            self._meters.repeated()
+            return False
+        answer = self._under_way.get(mark)
+        is_new = answer is None
+        if answer is None:
+            answer = self._under_way[mark] = self._submit(signal, payload, count)
+            answer.add_done_callback(lambda done: self._settled(mark, done))
+        else:
+            self._meters.repeated()
+        # Whoever asked may go: the request does not.
+        await asyncio.shield(answer)
+        return is_new
+
+    def _submit(self, signal: str, payload: bytes, count: int) -> "asyncio.Future[None]":
         assert self._intake is not None
         unsealed_bytes = sum(segment.bytes for segment in self._closed)
         if unsealed_bytes > self._keeping.unsealed_bytes_max:
             raise BusyError(unsealed_bytes, self._limits.segment_bytes)
-        await self._intake.submit(signal, payload, count)
+        return self._intake.submit(signal, payload, count)
+
+    def _settled(self, mark: bytes, answer: "asyncio.Future[None]") -> None:
+        del self._under_way[mark]
+        if not answer.cancelled() and answer.exception() is None:
+            self._lately.add(mark)
 
     def synced(self, end: int, duration_s: float) -> None:
         self._taken = end
