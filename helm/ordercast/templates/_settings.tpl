@@ -1,0 +1,37 @@
+{{/* Settings of processes as variables. A change to one is a change to the pods, so they are replaced. */}}
+
+{{/* As the settings' own parser reads it. Helm reads numbers as floats, and would write large ones with an exponent. */}}
+{{- define "ordercast.settingText" -}}
+{{- if kindIs "slice" . -}}
+{{- join "," . -}}
+{{- else if and (kindIs "float64" .) (eq . (floor .)) -}}
+{{- int64 . -}}
+{{- else -}}
+{{- . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* (list prefix settings): `storage: {map_bytes: 1}` is ORDERCAST_STORAGE__MAP_BYTES. */}}
+{{- define "ordercast.settingVariables" -}}
+{{- $prefix := index . 0 -}}
+{{- range $name, $value := index . 1 }}
+{{- if kindIs "map" $value }}
+{{- range $inner, $innerValue := $value }}
+- name: {{ printf "%s%s__%s" $prefix (upper $name) (upper $inner) }}
+  value: {{ include "ordercast.settingText" $innerValue | quote }}
+{{- end }}
+{{- else }}
+- name: {{ printf "%s%s" $prefix (upper $name) }}
+  value: {{ include "ordercast.settingText" $value | quote }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Where telemetry of the cluster's processes goes; nothing, if nowhere. */}}
+{{- define "ordercast.telemetryEndpoint" -}}
+{{- if .Values.telemetry.enabled -}}
+{{- printf "%s:4317" (include "ordercast.host" (list . (include "ordercast.telemetryService" .))) -}}
+{{- else -}}
+{{- .Values.telemetry.externalEndpoint -}}
+{{- end -}}
+{{- end -}}
