@@ -1,0 +1,66 @@
+"""Certificates name those who show them."""
+
+import pytest
+
+from tests.helm.chart import NAMESPACE, PREFIX, component_of, named, objects, of_kind, pod_templates, workloads
+
+
+def secret_of(volumes: list[dict[str, object]]) -> str:
+    (secret,) = [volume["secret"] for volume in volumes if volume["name"] == "tls"]
+    assert isinstance(secret, dict)
+    return str(secret["secretName"])
+
+
+def test_a_process_is_named_by_the_certificate_that_it_is_given():
+    found = objects("production")
+    certificates = {each["spec"]["secretName"]: each["spec"]["dnsNames"] for each in of_kind(found, "Certificate")}
+    (scaler,) = of_kind(found, "HorizontalPodAutoscaler")
+    for component, workload in workloads(found).items():
+        names = certificates[secret_of(workload["spec"]["template"]["spec"]["volumes"])]
+        if component == "telemetry":
+            continue
+        # Also those that may yet come.
+        count = workload["spec"].get("replicas", scaler["spec"]["maxReplicas"])
+        assert {f"{workload['metadata']['name']}-{number}" for number in range(count)} <= set(names)
+
+
+def test_gateways_are_named_as_clients_dial_them():
+    names = named(objects("production"), "Certificate", f"{PREFIX}-gateway")["spec"]["dnsNames"]
+    assert {f"{PREFIX}-gateway.{NAMESPACE}.svc.cluster.local", "localhost", "orders.example"} <= set(names)
+    for name, template in pod_templates(objects("production")):
+        for argument in template["spec"]["containers"][0]["args"]:
+            if argument.startswith("--gateway="):
+                host = argument.removeprefix("--gateway=").partition(":")[0]
+                assert host.replace("$(POD_NAMESPACE)", NAMESPACE) in names, name
+
+
+def test_both_sides_of_a_connection_may_show_it_and_the_same_authority_signs_all():
+    issuers = []
+    for certificate in of_kind(objects("production"), "Certificate"):
+        assert {"server auth", "client auth"} <= set(certificate["spec"]["usages"])
+        issuers.append(certificate["spec"]["issuerRef"])
+    assert len(issuers) == len(workloads(objects("production"))) + 1
+    expected = {"name": "ordercast-ca", "kind": "ClusterIssuer", "group": "cert-manager.io"}
+    assert all(issuer == expected for issuer in issuers)
+
+
+def test_a_given_secret_is_everybodys():
+    found = objects("tls-secret")
+    assert of_kind(found, "Certificate") == []
+    for _, template in pod_templates(found):
+        assert secret_of(template["spec"]["volumes"]) == "ordercast-certificates"
+
+
+@pytest.mark.parametrize(("profile", "shows"), [("production", True), ("tls-secret", False)])
+def test_jobs_show_a_certificate_where_clients_have_to(profile: str, shows: bool):
+    jobs = [t for _, t in pod_templates(objects(profile)) if component_of(t) == "jobs"]
+    assert jobs
+    for template in jobs:
+        arguments = [argument.partition("=")[0] for argument in template["spec"]["containers"][0]["args"]]
+        assert "--ca" in arguments
+        assert ("--cert" in arguments) == shows
+
+
+def test_without_tls_nothing_of_it_is_left():
+    for name, template in pod_templates(objects()):
+        assert "tls" not in str(template), name

@@ -1,0 +1,239 @@
+"""Our own programs take what the chart tells them, and processes find each other under their names."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from deploy.kubernetes.rendering import rendered
+from ordercast.cli.main import app
+from ordercast.runtime.settings import ProcessSettings, parse, split_address
+from ordercast.telemetry.settings import Settable as TelemetrySettings
+from ordercast.telemetry.settings import parse as parse_telemetry
+from tests.helm.chart import (
+    NAMESPACE,
+    PREFIX,
+    PROFILES,
+    Object,
+    component_of,
+    container_of,
+    named,
+    objects,
+    of_kind,
+    pod_names,
+    workloads,
+)
+
+TLS_FOLDER = "/etc/ordercast/tls"
+SERVICES = ("membership", "consensus", "sequencer", "gateway")
+#: A name in the namespace, as pods resolve it.
+IN_CLUSTER = f".{NAMESPACE}.svc.cluster.local"
+
+
+def started(workload: Object, monkeypatch: pytest.MonkeyPatch, folder: Path, pod: str = "") -> list[str]:
+    """The arguments of a pod's process, as its kubelet expands them; its variables are set from now on."""
+    pod = pod or f"{workload['metadata']['name']}-0"
+    fields = {
+        "metadata.name": pod,
+        "metadata.namespace": NAMESPACE,
+        "status.podIP": "fd00::7" if "IPv6" in str(folder) else "10.1.2.3",
+        "metadata.labels['topology.kubernetes.io/zone']": "",
+    }
+    container = container_of(workload["spec"]["template"])
+    environment = {}
+    for variable in container["env"]:
+        value = variable.get("value")
+        environment[variable["name"]] = (
+            fields[variable["valueFrom"]["fieldRef"]["fieldPath"]] if value is None else value
+        )
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    for file in ("tls.crt", "tls.key", "ca.crt"):
+        (folder / file).touch()
+    expanded = [re.sub(r"\$\((\w+)\)", lambda found: environment[found[1]], text) for text in container["args"]]
+    # The settings are parsed here, where the pod's files are not.
+    moved = [text.replace(TLS_FOLDER, str(folder)) for text in expanded]
+    return [text.replace("=/var/lib/ordercast/", f"={folder}/") for text in moved]
+
+
+def node_settings(arguments: list[str]) -> ProcessSettings:
+    assert arguments[0] == "serve"
+    services = tuple(text for text in arguments[1:] if text in SERVICES)
+    return parse(arguments[1 + len(services) :], services)
+
+
+def telemetry_settings(arguments: list[str]) -> TelemetrySettings:
+    assert arguments[:2] == ["serve", "telemetry"]
+    return parse_telemetry(arguments[2:])
+
+
+def nodes(profile: str, *settings: str) -> dict[str, Object]:
+    """The workloads of processes of the cluster, by component."""
+    found = workloads(objects(profile, *settings))
+    return {component: each for component, each in found.items() if component not in ("telemetry", "analytics")}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_process_takes_its_arguments(profile: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    found = nodes(profile)
+    ran: list[str] = []
+    for workload in found.values():
+        with monkeypatch.context() as scope:
+            ran += node_settings(started(workload, scope, tmp_path)).services
+    assert sorted(ran) == sorted(SERVICES)
+
+
+@pytest.mark.parametrize("profile", [name for name in PROFILES if name != "compact"])
+def test_the_telemetry_service_takes_its_arguments(profile: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    told = telemetry_settings(started(workloads(objects(profile))["telemetry"], monkeypatch, tmp_path))
+    assert told.sink == ("kafka" if profile == "kafka" else "spool")
+    assert (told.tls.ca is not None) == (profile in ("production", "tls-secret"))
+    if profile == "kafka":
+        assert told.kafka.options == {"security.protocol": "SSL"}
+
+
+def test_the_spark_job_takes_its_arguments():
+    container = container_of(workloads(objects("analytics"))["analytics"]["spec"]["template"])
+    run = typer.main.get_command(app).commands["analytics"].commands["run"]
+    assert container["args"][:2] == ["analytics", "run"]
+    told = run.make_context("run", container["args"][2:]).params
+    assert told["master"] == "local[2]"
+    assert told["address"] == f"{PREFIX}-telemetry.$(POD_NAMESPACE).svc.cluster.local:4317"
+    (spark,) = of_kind(objects("spark-operator"), "SparkApplication")
+    told = run.make_context("run", spark["spec"]["arguments"][2:]).params
+    assert told["address"] == f"{PREFIX}-telemetry{IN_CLUSTER}:4317"
+
+
+def test_spark_s_operator_is_told_of_the_spark_that_is_locked():
+    (spark,) = of_kind(objects("spark-operator"), "SparkApplication")
+    locked = (Path(__file__).parents[2] / "requirements" / "analytics.lock").read_text()
+    assert f"\npyspark=={spark['spec']['sparkVersion']} " in locked
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_membership_nodes_are_known_by_names_and_hosts_of_pods_that_there_are(
+    profile: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    found = nodes(profile)
+    members = found["node" if "node" in found else "membership"]
+    addresses = {}
+    for pod in pod_names(members):
+        with monkeypatch.context() as scope:
+            told = node_settings(started(members, scope, tmp_path, pod))
+        assert told.name == pod
+        addresses[pod] = told.peer_advertise
+    for workload in found.values():
+        with monkeypatch.context() as scope:
+            assert node_settings(started(workload, scope, tmp_path)).members == addresses
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_host_that_a_process_is_reached_by_is_given_by_its_headless_service(
+    profile: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    everything = objects(profile)
+    for workload in nodes(profile).values():
+        told = node_settings(started(workload, monkeypatch, tmp_path))
+        host, port = split_address(told.peer_advertise)
+        if workload["kind"] == "Deployment":
+            assert host == "10.1.2.3"
+            continue
+        pod, _, service = host.removesuffix(IN_CLUSTER).partition(".")
+        assert pod == told.name
+        assert service == workload["spec"]["serviceName"]
+        headless = named(everything, "Service", service)
+        assert headless["spec"]["clusterIP"] == "None"
+        assert headless["spec"]["publishNotReadyAddresses"] is True
+        assert headless["spec"]["selector"].items() <= workload["spec"]["template"]["metadata"]["labels"].items()
+        assert {each["port"] for each in headless["spec"]["ports"]} >= {port, told.frames_port}
+
+
+def test_a_gateway_with_an_ipv6_address_tells_it_in_brackets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    folder = tmp_path / "IPv6"
+    folder.mkdir()
+    told = node_settings(started(nodes("kafka")["gateway"], monkeypatch, folder))
+    assert told.peer_listen == "[::]:7410"
+    assert told.peer_advertise == "[fd00::7]:7410"
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_ports_are_those_at_which_processes_listen(profile: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    everything = objects(profile)
+    for component, workload in nodes(profile).items():
+        with monkeypatch.context() as scope:
+            told = node_settings(started(workload, scope, tmp_path))
+        ports = {p["name"]: p["containerPort"] for p in container_of(workload["spec"]["template"])["ports"]}
+        listening = {
+            "peers": split_address(told.peer_listen)[1],
+            "frames": told.frames_port,
+            "metrics": split_address(str(told.telemetry.metrics_listen))[1],
+        }
+        if "gateway" in told.services:
+            listening["clients"] = split_address(told.client_listen)[1]
+        assert ports == listening
+        for service in of_kind(everything, "Service"):
+            if component_of(service) == component:
+                assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports.keys()
+
+
+def test_processes_send_telemetry_to_the_service_of_the_release(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    told = node_settings(started(nodes("production")["sequencer"], monkeypatch, tmp_path))
+    assert told.telemetry.endpoint == f"{PREFIX}-telemetry{IN_CLUSTER}:4317"
+    service = named(objects("production"), "Service", f"{PREFIX}-telemetry")
+    assert 4317 in {port["port"] for port in service["spec"]["ports"]}
+    # The name that its certificate has to show.
+    certificate = named(objects("production"), "Certificate", f"{PREFIX}-telemetry")
+    assert told.telemetry.service_name in certificate["spec"]["dnsNames"]
+
+
+def test_without_the_telemetry_service_it_goes_elsewhere_or_nowhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    elsewhere = nodes("default", "telemetry.enabled=false", "telemetry.externalEndpoint=collector:4317")
+    with monkeypatch.context() as scope:
+        told = node_settings(started(elsewhere["gateway"], scope, tmp_path))
+    assert told.telemetry.endpoint == "collector:4317"
+    nowhere = nodes("default", "telemetry.enabled=false")
+    assert node_settings(started(nowhere["gateway"], monkeypatch, tmp_path)).telemetry.endpoint is None
+
+
+def test_settings_reach_the_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Large numbers, fractions and lists too: Helm writes some of them in its own way."""
+    for workload in nodes("production").values():
+        with monkeypatch.context() as scope:
+            told = node_settings(started(workload, scope, tmp_path))
+        assert told.drain_s == 20
+        assert told.storage.map_bytes == 128 << 30
+        assert told.telemetry.sampling_by_domain == ("payments=0.1",)
+    workload = workloads(objects("production"))["telemetry"]
+    assert telemetry_settings(started(workload, monkeypatch, tmp_path)).retention_bytes == 50 << 30
+
+
+@pytest.mark.parametrize(("given", "found"), [("0.25", 0.25), ("1", 1.0), ("0.000001", 1e-6), ("3600", 3600.0)])
+@pytest.mark.parametrize("is_in_file", [True, False])
+def test_numbers_keep_their_value(
+    given: str, found: float, is_in_file: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    if is_in_file:
+        objects()  # Leaves it out where there is no Helm.
+        (tmp_path / "values.yaml").write_text(f"settings: {{limits: {{backlog_s_max: {given}}}}}")
+        workload = workloads(rendered(tmp_path / "values.yaml"))["gateway"]
+    else:
+        workload = nodes("default", f"settings.limits.backlog_s_max={given}")["gateway"]
+    assert node_settings(started(workload, monkeypatch, tmp_path)).limits.backlog_s_max == found
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_what_runs_in_jobs_is_there(profile: str):
+    everything = objects(profile)
+    scripts = named(everything, "ConfigMap", f"{PREFIX}-scripts")["data"]
+    templates: list[Any] = [each["spec"]["template"] for each in of_kind(everything, "Job")]
+    templates += [each["spec"]["jobTemplate"]["spec"]["template"] for each in of_kind(everything, "CronJob")]
+    templates += of_kind(everything, "Pod")
+    for template in templates:
+        python, path = container_of(template)["command"]
+        assert python == "python"
+        assert path.rpartition("/")[2] in scripts
+        assert path.startswith("/etc/ordercast/scripts/")
