@@ -7,10 +7,16 @@ from pathlib import Path
 from typing import TypeVar
 
 import ordercast
-from ordercast.client.errors import InvalidArgument, OrdercastError, PermissionDenied, Unauthenticated
+from ordercast.client.errors import (
+    AlreadyExists,
+    InvalidArgument,
+    OrdercastError,
+    PermissionDenied,
+    Unauthenticated,
+)
 
 #: Asking again does not change these answers.
-FINAL = (InvalidArgument, PermissionDenied, Unauthenticated)
+FINAL = (AlreadyExists, InvalidArgument, PermissionDenied, Unauthenticated)
 PAUSE_S = 1.0
 
 T = TypeVar("T")

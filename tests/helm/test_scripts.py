@@ -1,0 +1,289 @@
+"""What the chart's Jobs, its test and its probes run, against real processes."""
+
+import contextlib
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent import futures
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+import ordercast
+from deploy.kubernetes.rendering import CHART
+from ordercast.local.cluster import HOST, LocalCluster, Member, free_ports, wait_until
+from ordercast.v1.membership_pb2 import Node
+from tests.unit.certificates import Authority
+
+SCRIPTS = CHART / "files" / "scripts"
+#: Nodes that are killed are over sooner than usual; not too soon, for a busy machine makes others silent too.
+SOON = ["--detection.end-after-s=15"]
+
+
+def loaded(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A script as a module. In the pod its folder is the first place for imports."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    spec = importlib.util.spec_from_file_location(f"chart_{name}", SCRIPTS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """Three nodes, and room for one more replica."""
+    with LocalCluster(tmp_path_factory.mktemp("cluster"), nodes=3, workers=2, options=SOON) as started:
+        started.start()
+        started.wait_healthy(timeout_s=90)
+        yield started
+        started.stop()
+
+
+@pytest.fixture
+def client(cluster: LocalCluster) -> Iterator[ordercast.SyncConnection]:
+    with ordercast.connect_sync(*cluster.gateways) as connection:
+        yield connection
+
+
+def run(cluster: LocalCluster, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    gateways = f"--gateway={','.join(cluster.gateways)}"
+    command = [sys.executable, str(SCRIPTS / f"{script}.py"), gateways, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+
+
+# --- Domains and groups
+
+
+def declare(cluster: LocalCluster, folder: Path, domains: list[dict[str, Any]]) -> tuple[int, str, str]:
+    path = folder / "domains.json"
+    path.write_text(json.dumps(domains))
+    done = run(cluster, "declare", f"--declared={path}", "--patience=90")
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_what_is_declared_is_made_once_and_nothing_else_is_touched(
+    cluster: LocalCluster, client: ordercast.SyncConnection, tmp_path: Path
+):
+    client.create_group("bystander", replicas=3)
+    domains = [
+        {"name": "default", "groups": [{"name": "orders", "retention": {"bytes": 1 << 33, "ageSeconds": 60}}]},
+        {"name": "chat", "protocol": "isis", "settings": {"k_stability": 2}, "groups": [{"name": "room"}]},
+    ]
+    code, said, wrong = declare(cluster, tmp_path, domains)
+    assert (code, wrong) == (0, "")
+    assert [line for line in said.splitlines() if "created" in line] == [
+        "created domain chat",
+        "created group orders",
+        "created group room",
+    ]
+    groups = {group.name: group for group in client.groups()}
+    assert (groups["orders"].retention.bytes, groups["orders"].retention.age_s) == (1 << 33, 60)
+    assert len(groups["orders"].replicas) == 3
+    assert groups["room"].domain == "chat"
+    # Again, and with less: nothing is made, and nothing goes.
+    assert declare(cluster, tmp_path, domains) == (0, "", "")
+    assert declare(cluster, tmp_path, domains[:1]) == (0, "", "")
+    assert {group.name: group.id for group in client.groups()} == {name: each.id for name, each in groups.items()}
+
+
+def test_more_replicas_are_added_and_none_is_taken_away(
+    cluster: LocalCluster, client: ordercast.SyncConnection, tmp_path: Path
+):
+    def declared(replicas: int) -> list[dict[str, Any]]:
+        return [{"name": "default", "groups": [{"name": "grows", "replicas": replicas}]}]
+
+    assert declare(cluster, tmp_path, declared(3))[0] == 0
+    code, _, wrong = declare(cluster, tmp_path, declared(5))
+    assert code == 0, wrong
+    assert len(client.describe_group("grows").group.replicas) == 5
+    code, said, _ = declare(cluster, tmp_path, declared(3))
+    assert code == 0
+    assert "has 5 replicas, 3 are declared: it keeps them" in said
+    assert len(client.describe_group("grows").group.replicas) == 5
+
+
+@pytest.mark.parametrize(
+    ("domain", "difference"),
+    [
+        ({"name": "default", "protocol": "isis"}, "the domain default has the protocol scalatom, and not isis"),
+        ({"name": "default", "settings": {"gossip_s": 0.5}}, "the domain default has the settings"),
+        ({"name": "other", "groups": [{"name": "fixed"}]}, "the group fixed is in the domain default"),
+        ({"name": "default", "groups": [{"name": "fixed", "retention": {"bytes": 5}}]}, "has another retention"),
+    ],
+)
+def test_what_is_there_and_differs_is_named_and_left(
+    domain: dict[str, Any],
+    difference: str,
+    cluster: LocalCluster,
+    client: ordercast.SyncConnection,
+    tmp_path: Path,
+):
+    with contextlib.suppress(ordercast.errors.AlreadyExists):
+        client.create_group("fixed", replicas=3)
+    before = client.describe_group("fixed").group
+    code, _, wrong = declare(cluster, tmp_path, [domain])
+    assert code == 1
+    assert difference in wrong
+    assert "that cannot be changed" in wrong
+    assert client.describe_group("fixed").group == before
+
+
+def test_what_no_cluster_takes_is_not_tried_for_long(cluster: LocalCluster, tmp_path: Path):
+    code, _, wrong = declare(cluster, tmp_path, [{"name": "odd", "settings": {"no_such": 1}}])
+    assert code != 0
+    assert "no_such" in wrong
+
+
+# --- Patience
+
+
+@pytest.mark.parametrize(
+    ("error", "times"),
+    [
+        (ordercast.errors.Unavailable("nobody answers"), 3),
+        (ordercast.errors.FailedPrecondition("too few nodes"), 3),
+        (ordercast.errors.AlreadyExists("it is there"), 1),
+        (ordercast.errors.InvalidArgument("no such setting"), 1),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_may_change_is_asked_again_until_it_is_late(
+    error: Exception, times: int, monkeypatch: pytest.MonkeyPatch
+):
+    script = loaded("connecting", monkeypatch)
+    asked = []
+    monkeypatch.setattr(script.time, "monotonic", lambda: float(len(asked)))
+    monkeypatch.setattr(script.time, "sleep", lambda seconds: None)
+
+    def ask() -> None:
+        asked.append(error)
+        raise error
+
+    with pytest.raises(type(error)):
+        script.patiently(ask, 2.5)
+    assert len(asked) == times
+
+
+def test_an_answer_ends_the_patience(monkeypatch: pytest.MonkeyPatch):
+    script = loaded("connecting", monkeypatch)
+    monkeypatch.setattr(script.time, "sleep", lambda seconds: None)
+    answers = iter([ordercast.errors.Unavailable("not yet"), ordercast.errors.Unavailable("not yet"), None])
+
+    def ask() -> str:
+        error = next(answers)
+        if error is not None:
+            raise error
+        return "here"
+
+    assert script.patiently(ask, script.time.monotonic() + 60) == "here"
+
+
+# --- The test of the release
+
+
+def test_the_test_of_the_release_passes_again_and_again(cluster: LocalCluster):
+    for _ in range(2):
+        done = run(cluster, "read_back", "--messages=30", "--verify")
+        assert done.returncode == 0, done.stderr
+        assert "30 messages came back from helm-test-a and helm-test-b, in the order sent" in done.stdout
+        assert "All replicas agree" in done.stdout
+
+
+def test_messages_that_come_back_in_another_order_are_noticed(monkeypatch: pytest.MonkeyPatch):
+    script = loaded("read_back", monkeypatch)
+    sent = [(7, b"a"), (8, b"b"), (9, b"c")]
+    assert script.differences("g", sent, sent) == []
+    assert len(script.differences("g", sent, [sent[1], sent[0], sent[2]])) == 2
+    assert script.differences("g", sent, [(7, b"a"), (8, b"b"), (10, b"c")]) == [
+        "g: b'c' at offset 9 was sent, and b'c' is read at 10"
+    ]
+
+
+# --- Gateways that are over
+
+
+def test_a_gateway_whose_pod_is_gone_is_forgotten_and_no_other_node(
+    cluster: LocalCluster, client: ordercast.SyncConnection
+):
+    gone, other = "oc-gateway-7f9c-abcde", "elsewhere-gateway-1"
+    for name in (gone, other):
+        peer_port, client_port = free_ports(2)
+        cluster.members[name] = Member(name, ("gateway",), cluster.directory / name, peer_port, client_port)
+        cluster.start([name])
+    cluster.wait_healthy([gone, other], timeout_s=90)
+    done = run(cluster, "forget_gateways", "--prefix=oc-gateway-")
+    assert (done.returncode, done.stdout) == (0, "")
+    for name in (gone, other):
+        cluster.kill(name)
+        del cluster.members[name]
+
+    def are_over() -> bool:
+        return {gone, other} <= {node.name for node in client.nodes() if node.ended}
+
+    wait_until("the gateways are over", are_over, 90)
+    done = run(cluster, "forget_gateways", "--prefix=oc-gateway-")
+    assert (done.returncode, done.stdout) == (0, f"forgot {gone}\n")
+    wait_until("it is forgotten", lambda: gone not in {node.name for node in client.nodes()}, 30)
+    assert other in {node.name for node in client.nodes()}
+
+
+@pytest.mark.parametrize(
+    ("node", "is_gone"),
+    [
+        (Node(name="oc-gateway-1", services=["gateway"], ended=True), True),
+        (Node(name="oc-gateway-1", services=["gateway"], suspected=True), False),
+        (Node(name="oc-gateway-1", services=["gateway", "sequencer"], ended=True), False),
+        (Node(name="oc-sequencer-1", services=["sequencer"], ended=True), False),
+        (Node(name="oc2-gateway-1", services=["gateway"], ended=True), False),
+    ],
+)
+def test_only_gateways_alone_that_are_over_are_gone(node: Node, is_gone: bool, monkeypatch: pytest.MonkeyPatch):
+    assert loaded("forget_gateways", monkeypatch).is_gone(node, "oc-gateway-") is is_gone
+
+
+# --- Probes
+
+
+@contextlib.contextmanager
+def serving(authority: Authority, name: str) -> Iterator[tuple[str, health.HealthServicer]]:
+    """Asks for certificates, as processes do at the peers' port."""
+    servicer = health.HealthServicer()
+    server = grpc.server(futures.ThreadPoolExecutor(2))
+    health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
+    pair = authority.issue(name, dns=[name])
+    credentials = grpc.ssl_server_credentials(
+        [(pair.key_pem, pair.cert_pem)], authority.pem, require_client_auth=True
+    )
+    port = server.add_secure_port(f"{HOST}:0", credentials)
+    server.start()
+    try:
+        yield f"{HOST}:{port}", servicer
+    finally:
+        server.stop(None).wait()
+
+
+def test_the_probe_with_tls_tells_a_healthy_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    script = loaded("healthy", monkeypatch)
+    authority = Authority("peers")
+    pair = authority.issue("oc-node-0", dns=["oc-node-0"])
+    for file, content in (("ca.crt", authority.pem), ("tls.crt", pair.cert_pem), ("tls.key", pair.key_pem)):
+        (tmp_path / file).write_bytes(content)
+    with serving(authority, "oc-node-0") as (address, servicer):
+        servicer.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
+        assert not script.is_healthy(address, "oc-node-0", tmp_path)
+        servicer.set("", health_pb2.HealthCheckResponse.SERVING)
+        assert script.is_healthy(address, "oc-node-0", tmp_path)
+        # Another process answers at that address.
+        assert not script.is_healthy(address, "oc-node-1", tmp_path)
+    assert not script.is_healthy(address, "oc-node-0", tmp_path)
+    assert "does not answer" in capsys.readouterr().err
