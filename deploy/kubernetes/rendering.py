@@ -39,15 +39,16 @@ def run(*arguments: str) -> str:
     return done.stdout
 
 
-def rendered_text(
-    values: Path | None = None, settings: Sequence[str] = (), *, release: str = "oc", namespace: str = "orders"
-) -> str:
-    """With values from a file, and from `--set`."""
+def rendered(
+    values: Path | None = None,
+    settings: Sequence[str] = (),
+    *,
+    release: str = "oc",
+    namespace: str = "orders",
+    chart: Path = CHART,
+) -> list[dict[str, Any]]:
+    """The objects, in the order of Helm, with values from a file and from `--set`."""
     given = [*(["--values", str(values)] if values else []), *(f"--set={setting}" for setting in settings)]
     place = ["--namespace", namespace, "--kube-version", KUBERNETES]
-    return run("template", release, str(CHART), *place, *given)
-
-
-def rendered(values: Path | None = None, settings: Sequence[str] = (), **place: str) -> list[dict[str, Any]]:
-    """The objects, in the order of Helm."""
-    return [each for each in yaml.safe_load_all(rendered_text(values, settings, **place)) if each]
+    text = run("template", release, str(chart), *place, *given)
+    return [each for each in yaml.safe_load_all(text) if each]

@@ -6,6 +6,7 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
+from deploy.kubernetes.rendering import CHART, run
 from tests.helm.chart import PROFILES, named, objects
 from tests.helm.expected import FOLDER, expected
 
@@ -52,6 +53,11 @@ def test_what_kubernetes_would_not_take_is_caught(path: tuple[str | int, ...], v
     inner[path[-1]] = value
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(broken, VERSIONS[0], strict=True)
+
+
+def test_helm_has_nothing_against_the_chart():
+    objects()
+    assert "1 chart(s) linted, 0 chart(s) failed" in run("lint", "--strict", str(CHART))
 
 
 def test_no_two_objects_have_one_name():

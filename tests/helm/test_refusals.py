@@ -121,7 +121,7 @@ def test_every_sentence_is_tried():
         pattern = re.sub(r"%[sdq]", ".*?", re.escape(sentence).replace("\\%", "%"))
         return any(re.search(pattern, text) for text in said)
 
-    # This one needs a cluster, in which membership has another number of nodes.
+    # test_installing.py brings about the one that needs a cluster to look it up in.
     untried = [sentence for sentence in sentences if not is_said(sentence)]
     assert [text.partition(",")[0] for text in untried] == ["there are %d membership nodes"]
 
