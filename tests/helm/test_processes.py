@@ -195,6 +195,15 @@ def test_without_the_telemetry_service_it_goes_elsewhere_or_nowhere(
     with monkeypatch.context() as scope:
         told = node_settings(started(elsewhere["gateway"], scope, tmp_path))
     assert told.telemetry.endpoint == "collector:4317"
+    secured = nodes(
+        "tls-secret",
+        "telemetry.enabled=false",
+        "telemetry.externalEndpoint=collector:4317",
+        "telemetry.externalServerName=collector",
+    )
+    with monkeypatch.context() as scope:
+        told = node_settings(started(secured["node"], scope, tmp_path))
+    assert told.telemetry.service_name == "collector"
     nowhere = nodes("default", "telemetry.enabled=false")
     assert node_settings(started(nowhere["gateway"], monkeypatch, tmp_path)).telemetry.endpoint is None
 

@@ -40,6 +40,8 @@ $(POD_IP)
 {{- $folder := include "ordercast.tlsFolder" $context }}
 {{- if $context.Values.telemetry.enabled }}
 - --telemetry.service-name={{ include "ordercast.telemetryService" $context }}
+{{- else if $context.Values.telemetry.externalEndpoint }}
+- --telemetry.service-name={{ $context.Values.telemetry.externalServerName }}
 {{- end }}
 - --tls.peer-cert={{ $folder }}/tls.crt
 - --tls.peer-key={{ $folder }}/tls.key
