@@ -22,6 +22,7 @@ class Value:
 
 def values_of(text: str) -> Iterator[Value]:
     """Every value, in order, and each map before what is in it."""
+    values = yaml.safe_load(text)
     above: list[tuple[int, str]] = []
     comment: list[str] = []
     #: How far in the value stands whose lines go on; what is further in belongs to it.
@@ -38,7 +39,7 @@ def values_of(text: str) -> Iterator[Value]:
         elif found := KEY.fullmatch(line):
             above = [(depth, key) for depth, key in above if depth < indent]
             keys = [*(key for _, key in above), found["key"]]
-            there = at(yaml.safe_load(text), keys)
+            there = at(values, keys)
             # Requests and limits belong together.
             if found["inline"] or isinstance(there, list) or found["key"] == "resources":
                 yield Value(".".join(keys), on_one_line(there), _joined(comment))
