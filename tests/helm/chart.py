@@ -1,6 +1,7 @@
 """The chart as it is rendered: with the values of each profile in ci/, or with a few of one's own."""
 
 import functools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -88,3 +89,22 @@ def workloads(found: list[Object]) -> dict[str, Object]:
 def pod_names(workload: Object) -> list[str]:
     """Of a StatefulSet."""
     return [f"{workload['metadata']['name']}-{number}" for number in range(workload["spec"].get("replicas", 1))]
+
+
+def told(container: Object, pod: str, address: str) -> tuple[list[str], dict[str, str]]:
+    """Command and arguments of a container, and its variables, as the kubelet expands them for a pod."""
+    fields = {
+        "metadata.name": pod,
+        "metadata.namespace": NAMESPACE,
+        "status.podIP": address,
+        # A machine without zones.
+        "metadata.labels['topology.kubernetes.io/zone']": "",
+    }
+    environment = {
+        variable["name"]: variable["value"]
+        if "value" in variable
+        else fields[variable["valueFrom"]["fieldRef"]["fieldPath"]]
+        for variable in container["env"]
+    }
+    words = [*container.get("command", []), *container["args"]]
+    return [re.sub(r"\$\((\w+)\)", lambda found: environment[found[1]], text) for text in words], environment

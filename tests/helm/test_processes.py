@@ -1,6 +1,5 @@
 """Our own programs take what the chart tells them, and processes find each other under their names."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from tests.helm.chart import (
     objects,
     of_kind,
     pod_names,
+    told,
     workloads,
 )
 
@@ -32,29 +32,18 @@ SERVICES = ("membership", "consensus", "sequencer", "gateway")
 IN_CLUSTER = f".{NAMESPACE}.svc.cluster.local"
 
 
-def started(workload: Object, monkeypatch: pytest.MonkeyPatch, folder: Path, pod: str = "") -> list[str]:
-    """The arguments of a pod's process, as its kubelet expands them; its variables are set from now on."""
-    pod = pod or f"{workload['metadata']['name']}-0"
-    fields = {
-        "metadata.name": pod,
-        "metadata.namespace": NAMESPACE,
-        "status.podIP": "fd00::7" if "IPv6" in str(folder) else "10.1.2.3",
-        "metadata.labels['topology.kubernetes.io/zone']": "",
-    }
+def started(
+    workload: Object, monkeypatch: pytest.MonkeyPatch, folder: Path, pod: str = "", address: str = "10.1.2.3"
+) -> list[str]:
+    """The arguments of a pod's process; its variables are set from now on."""
     container = container_of(workload["spec"]["template"])
-    environment = {}
-    for variable in container["env"]:
-        value = variable.get("value")
-        environment[variable["name"]] = (
-            fields[variable["valueFrom"]["fieldRef"]["fieldPath"]] if value is None else value
-        )
+    arguments, environment = told(container, pod or f"{workload['metadata']['name']}-0", address)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    # The settings are parsed here, where the pod's files are not.
     for file in ("tls.crt", "tls.key", "ca.crt"):
         (folder / file).touch()
-    expanded = [re.sub(r"\$\((\w+)\)", lambda found: environment[found[1]], text) for text in container["args"]]
-    # The settings are parsed here, where the pod's files are not.
-    moved = [text.replace(TLS_FOLDER, str(folder)) for text in expanded]
+    moved = [text.replace(TLS_FOLDER, str(folder)) for text in arguments]
     return [text.replace("=/var/lib/ordercast/", f"={folder}/") for text in moved]
 
 
@@ -87,23 +76,23 @@ def test_every_process_takes_its_arguments(profile: str, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("profile", [name for name in PROFILES if name != "compact"])
 def test_the_telemetry_service_takes_its_arguments(profile: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    told = telemetry_settings(started(workloads(objects(profile))["telemetry"], monkeypatch, tmp_path))
-    assert told.sink == ("kafka" if profile == "kafka" else "spool")
-    assert (told.tls.ca is not None) == (profile in ("production", "tls-secret"))
+    given = telemetry_settings(started(workloads(objects(profile))["telemetry"], monkeypatch, tmp_path))
+    assert given.sink == ("kafka" if profile == "kafka" else "spool")
+    assert (given.tls.ca is not None) == (profile in ("production", "tls-secret"))
     if profile == "kafka":
-        assert told.kafka.options == {"security.protocol": "SSL"}
+        assert given.kafka.options == {"security.protocol": "SSL"}
 
 
 def test_the_spark_job_takes_its_arguments():
     container = container_of(workloads(objects("analytics"))["analytics"]["spec"]["template"])
     run = typer.main.get_command(app).commands["analytics"].commands["run"]
     assert container["args"][:2] == ["analytics", "run"]
-    told = run.make_context("run", container["args"][2:]).params
-    assert told["master"] == "local[2]"
-    assert told["address"] == f"{PREFIX}-telemetry.$(POD_NAMESPACE).svc.cluster.local:4317"
+    given = run.make_context("run", container["args"][2:]).params
+    assert given["master"] == "local[2]"
+    assert given["address"] == f"{PREFIX}-telemetry.$(POD_NAMESPACE).svc.cluster.local:4317"
     (spark,) = of_kind(objects("spark-operator"), "SparkApplication")
-    told = run.make_context("run", spark["spec"]["arguments"][2:]).params
-    assert told["address"] == f"{PREFIX}-telemetry{IN_CLUSTER}:4317"
+    given = run.make_context("run", spark["spec"]["arguments"][2:]).params
+    assert given["address"] == f"{PREFIX}-telemetry{IN_CLUSTER}:4317"
 
 
 def test_spark_s_operator_is_told_of_the_spark_that_is_locked():
@@ -121,9 +110,9 @@ def test_membership_nodes_are_known_by_names_and_hosts_of_pods_that_there_are(
     addresses = {}
     for pod in pod_names(members):
         with monkeypatch.context() as scope:
-            told = node_settings(started(members, scope, tmp_path, pod))
-        assert told.name == pod
-        addresses[pod] = told.peer_advertise
+            given = node_settings(started(members, scope, tmp_path, pod))
+        assert given.name == pod
+        addresses[pod] = given.peer_advertise
     for workload in found.values():
         with monkeypatch.context() as scope:
             assert node_settings(started(workload, scope, tmp_path)).members == addresses
@@ -135,27 +124,26 @@ def test_a_host_that_a_process_is_reached_by_is_given_by_its_headless_service(
 ):
     everything = objects(profile)
     for workload in nodes(profile).values():
-        told = node_settings(started(workload, monkeypatch, tmp_path))
-        host, port = split_address(told.peer_advertise)
+        given = node_settings(started(workload, monkeypatch, tmp_path))
+        host, port = split_address(given.peer_advertise)
         if workload["kind"] == "Deployment":
             assert host == "10.1.2.3"
             continue
         pod, _, service = host.removesuffix(IN_CLUSTER).partition(".")
-        assert pod == told.name
+        assert pod == given.name
         assert service == workload["spec"]["serviceName"]
         headless = named(everything, "Service", service)
         assert headless["spec"]["clusterIP"] == "None"
         assert headless["spec"]["publishNotReadyAddresses"] is True
         assert headless["spec"]["selector"].items() <= workload["spec"]["template"]["metadata"]["labels"].items()
-        assert {each["port"] for each in headless["spec"]["ports"]} >= {port, told.frames_port}
+        assert {each["port"] for each in headless["spec"]["ports"]} >= {port, given.frames_port}
 
 
 def test_a_gateway_with_an_ipv6_address_tells_it_in_brackets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    folder = tmp_path / "IPv6"
-    folder.mkdir()
-    told = node_settings(started(nodes("kafka")["gateway"], monkeypatch, folder))
-    assert told.peer_listen == "[::]:7410"
-    assert told.peer_advertise == "[fd00::7]:7410"
+    gateway = nodes("kafka")["gateway"]
+    given = node_settings(started(gateway, monkeypatch, tmp_path, address="fd00::7"))
+    assert given.peer_listen == "[::]:7410"
+    assert given.peer_advertise == "[fd00::7]:7410"
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -163,15 +151,15 @@ def test_ports_are_those_at_which_processes_listen(profile: str, monkeypatch: py
     everything = objects(profile)
     for component, workload in nodes(profile).items():
         with monkeypatch.context() as scope:
-            told = node_settings(started(workload, scope, tmp_path))
+            given = node_settings(started(workload, scope, tmp_path))
         ports = {p["name"]: p["containerPort"] for p in container_of(workload["spec"]["template"])["ports"]}
         listening = {
-            "peers": split_address(told.peer_listen)[1],
-            "frames": told.frames_port,
-            "metrics": split_address(str(told.telemetry.metrics_listen))[1],
+            "peers": split_address(given.peer_listen)[1],
+            "frames": given.frames_port,
+            "metrics": split_address(str(given.telemetry.metrics_listen))[1],
         }
-        if "gateway" in told.services:
-            listening["clients"] = split_address(told.client_listen)[1]
+        if "gateway" in given.services:
+            listening["clients"] = split_address(given.client_listen)[1]
         assert ports == listening
         for service in of_kind(everything, "Service"):
             if component_of(service) == component:
@@ -179,13 +167,13 @@ def test_ports_are_those_at_which_processes_listen(profile: str, monkeypatch: py
 
 
 def test_processes_send_telemetry_to_the_service_of_the_release(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    told = node_settings(started(nodes("production")["sequencer"], monkeypatch, tmp_path))
-    assert told.telemetry.endpoint == f"{PREFIX}-telemetry{IN_CLUSTER}:4317"
+    given = node_settings(started(nodes("production")["sequencer"], monkeypatch, tmp_path))
+    assert given.telemetry.endpoint == f"{PREFIX}-telemetry{IN_CLUSTER}:4317"
     service = named(objects("production"), "Service", f"{PREFIX}-telemetry")
     assert 4317 in {port["port"] for port in service["spec"]["ports"]}
     # The name that its certificate has to show.
     certificate = named(objects("production"), "Certificate", f"{PREFIX}-telemetry")
-    assert told.telemetry.service_name in certificate["spec"]["dnsNames"]
+    assert given.telemetry.service_name in certificate["spec"]["dnsNames"]
 
 
 def test_without_the_telemetry_service_it_goes_elsewhere_or_nowhere(
@@ -193,8 +181,8 @@ def test_without_the_telemetry_service_it_goes_elsewhere_or_nowhere(
 ):
     elsewhere = nodes("default", "telemetry.enabled=false", "telemetry.externalEndpoint=collector:4317")
     with monkeypatch.context() as scope:
-        told = node_settings(started(elsewhere["gateway"], scope, tmp_path))
-    assert told.telemetry.endpoint == "collector:4317"
+        given = node_settings(started(elsewhere["gateway"], scope, tmp_path))
+    assert given.telemetry.endpoint == "collector:4317"
     secured = nodes(
         "tls-secret",
         "telemetry.enabled=false",
@@ -202,8 +190,8 @@ def test_without_the_telemetry_service_it_goes_elsewhere_or_nowhere(
         "telemetry.externalServerName=collector",
     )
     with monkeypatch.context() as scope:
-        told = node_settings(started(secured["node"], scope, tmp_path))
-    assert told.telemetry.service_name == "collector"
+        given = node_settings(started(secured["node"], scope, tmp_path))
+    assert given.telemetry.service_name == "collector"
     nowhere = nodes("default", "telemetry.enabled=false")
     assert node_settings(started(nowhere["gateway"], monkeypatch, tmp_path)).telemetry.endpoint is None
 
@@ -212,10 +200,10 @@ def test_settings_reach_the_processes(monkeypatch: pytest.MonkeyPatch, tmp_path:
     """Large numbers, fractions and lists too: Helm writes some of them in its own way."""
     for workload in nodes("production").values():
         with monkeypatch.context() as scope:
-            told = node_settings(started(workload, scope, tmp_path))
-        assert told.drain_s == 20
-        assert told.storage.map_bytes == 128 << 30
-        assert told.telemetry.sampling_by_domain == ("payments=0.1",)
+            given = node_settings(started(workload, scope, tmp_path))
+        assert given.drain_s == 20
+        assert given.storage.map_bytes == 128 << 30
+        assert given.telemetry.sampling_by_domain == ("payments=0.1",)
     workload = workloads(objects("production"))["telemetry"]
     assert telemetry_settings(started(workload, monkeypatch, tmp_path)).retention_bytes == 50 << 30
 

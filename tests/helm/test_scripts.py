@@ -1,14 +1,12 @@
 """What the chart's Jobs, its test and its probes run, against real processes."""
 
 import contextlib
-import importlib.util
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent import futures
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import grpc
@@ -16,25 +14,13 @@ import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 import ordercast
-from deploy.kubernetes.rendering import CHART
 from ordercast.local.cluster import HOST, LocalCluster, Member, free_ports, wait_until
 from ordercast.v1.membership_pb2 import Node
+from tests.helm.scripts import SCRIPTS, loaded
 from tests.unit.certificates import Authority
 
-SCRIPTS = CHART / "files" / "scripts"
 #: Nodes that are killed are over sooner than usual; not too soon, for a busy machine makes others silent too.
 SOON = ["--detection.end-after-s=15"]
-
-
-def loaded(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """A script as a module. In the pod its folder is the first place for imports."""
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    spec = importlib.util.spec_from_file_location(f"chart_{name}", SCRIPTS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
