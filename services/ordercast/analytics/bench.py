@@ -10,7 +10,9 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -98,21 +100,28 @@ def run(records: int, partitions: list[int], say: Say) -> Result:
     needs.check()
     import pyspark
 
-    from ordercast.analytics.spool_server import MemorySpool
-    from ordercast.analytics.synthetic import Cluster, Plan
-
-    say(f"making {records:,} records")
-    table = Cluster(Plan(round(records / RECORDS_OF_ENVELOPE) + 1, slow="n3", rate=5000)).table().slice(0, records)
-    spools = MemorySpool(table.slice(0, min(WARM_UP_RECORDS, records))), MemorySpool(table)
     cores = min(CORES, os.cpu_count() or 1)
-    result = Result(table.num_rows, cores, os.getloadavg()[0], pyspark.__version__)
+    result = Result(records, cores, os.getloadavg()[0], pyspark.__version__)
     for count in partitions:
-        _measure(spools, count, cores, result, say)
+        # State has as many partitions as it began with, so each number has a session of its own; and a JVM of its
+        # own, for memory that one session took is not given back to the system.
+        with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as process:
+            say(f"{count} partitions: making {records:,} records")
+            rows, jvm_bytes, python_bytes = process.submit(_measure, records, count, cores).result()
+        result.rows += rows
+        result.jvm_bytes = max(result.jvm_bytes, jvm_bytes)
+        result.python_bytes = max(result.python_bytes, python_bytes)
+        for row in rows:
+            say(f"{count} partitions: {row.stream}, {row.per_second:,.0f} records/s")
     return result
 
 
-def _measure(spools: tuple[Any, Any], partitions: int, cores: int, result: Result, say: Say) -> None:
-    """In a session of its own: state has as many partitions as it began with."""
+def _measure(records: int, partitions: int, cores: int) -> tuple[list[Row], int, int]:
+    """In a process of its own: what each stream took, and the most memory of the JVM and of Python."""
+    from ordercast.analytics.spool_server import MemorySpool
+    from ordercast.analytics.synthetic import Cluster, Plan
+
+    table = Cluster(Plan(round(records / RECORDS_OF_ENVELOPE) + 1, slow="n3", rate=5000)).table().slice(0, records)
     more = {
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.default.parallelism": str(partitions),
@@ -120,17 +129,16 @@ def _measure(spools: tuple[Any, Any], partitions: int, cores: int, result: Resul
     spark = session.start(session.SessionSettings(f"local[{cores}]", more=more))
     try:
         with TemporaryDirectory(prefix="ordercast-bench-") as folder:
-            for name, spool in zip(("warm-up", "measured"), spools, strict=True):
-                rows = _pass(spark, spool, Path(folder) / name, partitions, say if name == "measured" else None)
-                shutil.rmtree(Path(folder) / name)
-            result.rows += rows
-            jvm, python = peak_bytes()
-            result.jvm_bytes, result.python_bytes = max(result.jvm_bytes, jvm), max(result.python_bytes, python)
+            warm_up = MemorySpool(table.slice(0, min(WARM_UP_RECORDS, records)))
+            _pass(spark, warm_up, Path(folder) / "warm-up", partitions)
+            shutil.rmtree(Path(folder) / "warm-up")
+            rows = _pass(spark, MemorySpool(table), Path(folder) / "measured", partitions)
+            return rows, *peak_bytes()
     finally:
         spark.stop()
 
 
-def _pass(spark: Any, spool: Any, folder: Path, partitions: int, say: Say | None) -> list[Row]:
+def _pass(spark: Any, spool: Any, folder: Path, partitions: int) -> list[Row]:
     from ordercast.analytics.job import Job
     from ordercast.analytics.sources import spool as spool_source
     from ordercast.analytics.spool_server import served
@@ -140,8 +148,6 @@ def _pass(spark: Any, spool: Any, folder: Path, partitions: int, say: Say | None
     job, rows = Job.at(spark, folder), []
     job.prepare()
     for name in (EVENTS, *(stream.name for stream in STREAMS)):
-        if say:
-            say(f"{partitions} partitions: {name}")
         begun = time.monotonic()
         if name == EVENTS:
             with served(spool) as address:

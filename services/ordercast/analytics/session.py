@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 APP = "ordercast-analytics"
 MASTER = "local[2]"
-DRIVER_MEMORY = "1536m"
+DRIVER_MEMORY = "1g"
 SHUFFLE_PARTITIONS = 2
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -25,6 +25,9 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Of all streams together; without it, each of them takes what it likes.
+    "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
+    "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "384",
     # The number of batches to look back at after a failure; each keeps its files.
     "spark.sql.streaming.minBatchesToRetain": "10",
     # Rows of several kinds are written at once, instead of being sorted first.
@@ -71,6 +74,8 @@ def start(settings: SessionSettings | None = None) -> "SparkSession":
     if not is_submitted():
         # Workers are started with the interpreter that runs this, not with the first on the path.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        # RocksDB is used by many threads, for each of which glibc would keep memory apart.
+        os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     if settings.master or not is_submitted():
         master = settings.master or MASTER
         builder = builder.master(master)
