@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
@@ -261,6 +262,7 @@ class Telemetry:
     _metrics_due = 0.0
 
 
+@cache
 def software_version() -> str:
     try:
         return version("ordercast")
