@@ -1,4 +1,4 @@
-"""The scripts that the chart brings along for its Jobs, its test and its probes."""
+"""The scripts that the chart brings along for its Jobs and its test."""
 
 import importlib.util
 from types import ModuleType

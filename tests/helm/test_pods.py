@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from ordercast.runtime.health import ANSWER_S_MAX
 from ordercast.runtime.settings import Settable
 from ordercast.telemetry.settings import Settable as TelemetrySettable
 from tests.helm.chart import (
@@ -20,8 +21,6 @@ from tests.helm.chart import (
     workloads,
 )
 
-WITH_TLS = ("production", "tls-secret")
-WITHOUT_TLS = [profile for profile in PROFILES if profile not in WITH_TLS]
 #: What closing takes after a drain, at most.
 CLOSING_S = 10
 
@@ -73,30 +72,26 @@ def test_accounts_are_there_and_may_read_endpointslices_and_nothing_else(profile
 # --- Probes
 
 
-@pytest.mark.parametrize("profile", WITHOUT_TLS)
-def test_health_is_asked_by_grpc_at_the_port_that_serves_it(profile: str):
+@pytest.mark.parametrize("profile", PROFILES)
+def test_probes_ask_without_tls_at_the_port_of_metrics(profile: str):
+    """The kubelet has no certificate. That processes listen there is seen in test_processes.py."""
+    ready, alive = {"path": "/readyz", "port": "metrics"}, {"path": "/healthz", "port": "metrics"}
     for component, workload in workloads(objects(profile)).items():
+        container = container_of(workload["spec"]["template"])
+        assert "metrics" in {port["name"] for port in container["ports"]}
         if component == "analytics":
             continue
-        container = container_of(workload["spec"]["template"])
-        port = 4317 if component == "telemetry" else 7410
-        for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
-            assert container[probe]["grpc"] == {"port": port}
+        asked = [container[probe]["httpGet"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")]
+        assert asked == [ready, ready, alive]
 
 
-@pytest.mark.parametrize("profile", WITH_TLS)
-def test_with_tls_a_script_asks_and_liveness_only_knocks(profile: str):
+@pytest.mark.parametrize("profile", PROFILES)
+def test_probes_are_more_patient_than_the_answer_of_a_stuck_process(profile: str):
     for component, workload in workloads(objects(profile)).items():
         container = container_of(workload["spec"]["template"])
-        for probe in ("startupProbe", "readinessProbe"):
-            python, path, address, name = container[probe]["exec"]["command"]
-            assert (python, path) == ("python", "/etc/ordercast/scripts/healthy.py")
-            # Variables are not expanded in commands of probes: the script does it.
-            expected = ("localhost:4317", f"{PREFIX}-telemetry") if component == "telemetry" else None
-            assert (address, name) == (expected or ("localhost:7410", "$POD_NAME"))
-        assert "tcpSocket" in container["livenessProbe"]
-        mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
-        assert {"/etc/ordercast/tls", "/etc/ordercast/scripts"} <= mounts
+        for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+            if component != "analytics":
+                assert container[probe]["timeoutSeconds"] > ANSWER_S_MAX
 
 
 @pytest.mark.parametrize("profile", PROFILES)

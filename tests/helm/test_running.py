@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from ordercast.local.cluster import is_serving, wait_until
+from ordercast.local.cluster import wait_until
 from ordercast.runtime.node import CONVERSATIONS
 from tests.helm.chart import objects
 from tests.helm.policies import Way, ways_in
-from tests.helm.running import Pod, Release
-from tests.helm.scripts import loaded
+from tests.helm.running import Release
 from tests.left_out import leave_out
 from tests.unit.certificates import Authority
 
@@ -39,9 +38,8 @@ def works(made: Release) -> None:
     assert set(codes.values()) == {0}, codes
 
 
-def test_the_compact_profile_becomes_a_cluster_with_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_compact_profile_becomes_a_cluster_with_tls(tmp_path: Path):
     """Every process shows one certificate, which names all of them, and Jobs show it too."""
-    healthy = loaded("healthy", monkeypatch)
     settings = ("tls.requireClientCertificates=true", "helmTest.messages=20")
     with Release(objects("tls-secret", *GROUPS, *settings), tmp_path / "release") as made:
         authority = Authority("ordercast")
@@ -50,28 +48,20 @@ def test_the_compact_profile_becomes_a_cluster_with_tls(tmp_path: Path, monkeypa
         for file, content in (("ca.crt", authority.pem), ("tls.crt", pair.cert_pem), ("tls.key", pair.key_pem)):
             (made.tls / file).write_bytes(content)
 
-        def is_ready(pod: Pod) -> bool:
-            """As the pod's own probe asks."""
-            _, _, address, name = pod.container["readinessProbe"]["exec"]["command"]
-            port = address.rpartition(":")[2]
-            return bool(healthy.is_healthy(f"{pod.address}:{port}", name.replace("$POD_NAME", pod.name), made.tls))
-
         assert sorted({pod.component for pod in made.pods.values()}) == ["node", "telemetry"]
         made.start()
-        made.wait_ready(is_ready)
+        made.wait_ready()
+        assert all(pod.passes("livenessProbe") for pod in made.pods.values())
         works(made)
 
 
 def test_the_separate_profile_becomes_a_cluster_in_which_nobody_talks_who_may_not(tmp_path: Path):
     """Nothing enforces NetworkPolicies here, so the connections that are there are held against them."""
 
-    def is_ready(pod: Pod) -> bool:
-        return is_serving(f"{pod.address}:{pod.container['readinessProbe']['grpc']['port']}")
-
     with Release(objects("default", *GROUPS, "helmTest.messages=20"), tmp_path / "release") as made:
         assert len(made.pods) == 3 + 3 + 3 + 2 + 1
         made.start()
-        made.wait_ready(is_ready)
+        made.wait_ready()
         forgotten = made.run("CronJob")
         assert (forgotten.returncode, forgotten.stdout) == (0, ""), forgotten.stderr
         seen: set[Way] = set()

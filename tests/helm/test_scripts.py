@@ -1,23 +1,19 @@
-"""What the chart's Jobs, its test and its probes run, against real processes."""
+"""What the chart's Jobs and its test run, against real processes."""
 
 import contextlib
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent import futures
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pytest
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 import ordercast
-from ordercast.local.cluster import HOST, LocalCluster, Member, free_ports, wait_until
+from ordercast.local.cluster import LocalCluster, Member, free_ports, wait_until
 from ordercast.v1.membership_pb2 import Node
 from tests.helm.scripts import SCRIPTS, loaded
-from tests.unit.certificates import Authority
 
 #: Nodes that are killed are over sooner than usual; not too soon, for a busy machine makes others silent too.
 SOON = ["--detection.end-after-s=15"]
@@ -233,43 +229,3 @@ def test_a_gateway_whose_pod_is_gone_is_forgotten_and_no_other_node(
 )
 def test_only_gateways_alone_that_are_over_are_gone(node: Node, is_gone: bool, monkeypatch: pytest.MonkeyPatch):
     assert loaded("forget_gateways", monkeypatch).is_gone(node, "oc-gateway-") is is_gone
-
-
-# --- Probes
-
-
-@contextlib.contextmanager
-def serving(authority: Authority, name: str) -> Iterator[tuple[str, health.HealthServicer]]:
-    """Asks for certificates, as processes do at the peers' port."""
-    servicer = health.HealthServicer()
-    server = grpc.server(futures.ThreadPoolExecutor(2))
-    health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
-    pair = authority.issue(name, dns=[name])
-    credentials = grpc.ssl_server_credentials(
-        [(pair.key_pem, pair.cert_pem)], authority.pem, require_client_auth=True
-    )
-    port = server.add_secure_port(f"{HOST}:0", credentials)
-    server.start()
-    try:
-        yield f"{HOST}:{port}", servicer
-    finally:
-        server.stop(None).wait()
-
-
-def test_the_probe_with_tls_tells_a_healthy_process(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    script = loaded("healthy", monkeypatch)
-    authority = Authority("peers")
-    pair = authority.issue("oc-node-0", dns=["oc-node-0"])
-    for file, content in (("ca.crt", authority.pem), ("tls.crt", pair.cert_pem), ("tls.key", pair.key_pem)):
-        (tmp_path / file).write_bytes(content)
-    with serving(authority, "oc-node-0") as (address, servicer):
-        servicer.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
-        assert not script.is_healthy(address, "oc-node-0", tmp_path)
-        servicer.set("", health_pb2.HealthCheckResponse.SERVING)
-        assert script.is_healthy(address, "oc-node-0", tmp_path)
-        # Another process answers at that address.
-        assert not script.is_healthy(address, "oc-node-1", tmp_path)
-    assert not script.is_healthy(address, "oc-node-0", tmp_path)
-    assert "does not answer" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """Counters, gauges and histograms: what they hold, how many sets of labels, and how Prometheus sees them."""
 
+import asyncio
 import urllib.request
 
 import pytest
@@ -7,8 +8,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 
 from ordercast.local.cluster import free_ports
-from ordercast.runtime.telemetry.exposition import Server
+from ordercast.runtime.health import Health
 from ordercast.runtime.telemetry.meters import LABELS_MAX, OTHER, Exemplar, Meters
+from ordercast.runtime.telemetry.web import Server
 from ordercast.telemetry.schema import names
 
 TRACE = bytes(range(16))
@@ -68,15 +70,21 @@ def test_what_is_not_there_any_more_is_not_told_any_more():
 
 
 def scrape(meters: Meters, accept: str) -> str:
-    (port,) = free_ports(1)
-    server = Server(meters, f"127.0.0.1:{port}")
-    try:
+    async def served() -> str:
+        (port,) = free_ports(1)
+        server = Server(meters, Health(lambda: "serving"), f"127.0.0.1:{port}")
+        try:
+            return await asyncio.to_thread(asked, port)
+        finally:
+            server.stop()
+
+    def asked(port: int) -> str:
         request = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Accept": accept})
         with urllib.request.urlopen(request, timeout=10) as answer:
             text: str = answer.read().decode()
             return text
-    finally:
-        server.stop()
+
+    return asyncio.run(served())
 
 
 def test_prometheus_reads_them_over_http():

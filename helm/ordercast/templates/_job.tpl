@@ -74,3 +74,15 @@ volumes:
   {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end -}}
+
+{{- define "ordercast.scriptsVolume" -}}
+- name: scripts
+  configMap:
+    name: {{ include "ordercast.fullname" . }}-scripts
+{{- end -}}
+
+{{- define "ordercast.scriptsMount" -}}
+- name: scripts
+  mountPath: /etc/ordercast/scripts
+  readOnly: true
+{{- end -}}

@@ -117,7 +117,7 @@ spec:
         {{- if $isGateway }}
         - {name: clients, containerPort: 7400}
         {{- end }}
-      {{- include "ordercast.probes" (list $context 7410 "$POD_NAME") | trim | nindent 6 }}
+      {{- include "ordercast.probes" $context | nindent 6 }}
       {{- if and $isGateway $preStop }}
       # Until nobody sends it new clients any more.
       lifecycle:
@@ -134,7 +134,6 @@ spec:
           mountPath: /var/lib/ordercast
         {{- if $context.Values.tls.enabled }}
         {{- include "ordercast.tlsMount" $context | nindent 8 }}
-        {{- include "ordercast.scriptsMount" $context | nindent 8 }}
         {{- end }}
         {{- with $context.Values.pods.extraVolumeMounts }}
         {{- toYaml . | nindent 8 }}
@@ -150,7 +149,6 @@ spec:
     {{- end }}
     {{- if $context.Values.tls.enabled }}
     {{- include "ordercast.tlsVolume" (list $context $component) | nindent 4 }}
-    {{- include "ordercast.scriptsVolume" $context | nindent 4 }}
     {{- end }}
     {{- with $context.Values.pods.extraVolumes }}
     {{- toYaml . | nindent 4 }}

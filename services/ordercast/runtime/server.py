@@ -8,6 +8,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
 from grpc_reflection.v1alpha import reflection  # type: ignore[import-untyped]
 
+from ordercast.runtime.health import Phase
 from ordercast.runtime.settings import MESSAGE_BYTES_MAX
 from ordercast.runtime.status import Guard
 
@@ -46,6 +47,8 @@ class GrpcServer:
         self._server = grpc.aio.server(interceptors=[Guard()], options=options)
         self._health = health.aio.HealthServicer()
         self._names = [""]
+        #: Of the process: what health checks are told without a name, and why.
+        self.phase: Phase = "starting"
 
     def add(self, service: ServiceDescriptor, register: Register, servicer: Any) -> None:
         """Before the start: `add(pb2.DESCRIPTOR.services_by_name["X"], pb2_grpc.add_XServicer_to_server, x)`."""
@@ -57,7 +60,8 @@ class GrpcServer:
 
         Nothing is healthy until `set_serving` says so.
         """
-        await self.set_serving(False)
+        for name in self._names:
+            await self._health.set(name, NOT_SERVING)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection((*self._names[1:], HEALTH, reflection.SERVICE_NAME), self._server)
         try:
@@ -72,11 +76,14 @@ class GrpcServer:
 
     async def set_serving(self, serving: bool, service: ServiceDescriptor | None = None) -> None:
         """What health checks are told of one service; without one, of the process and of every service."""
+        if service is None:
+            self.phase = "serving" if serving else "stopping"
         for name in self._names if service is None else [service.full_name]:
             await self._health.set(name, SERVING if serving else NOT_SERVING)
 
     async def stop(self, grace_s: float | None) -> None:
         """Health checks fail from now on, and no call begins; open ones may end within the grace period."""
+        self.phase = "stopping"
         await self._health.enter_graceful_shutdown()
         await self._server.stop(grace_s)
 

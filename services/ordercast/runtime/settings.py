@@ -189,7 +189,9 @@ class TelemetrySettings(Section):
     service_name: str = Field(
         default="telemetry", pattern=NAME_PATTERN, description="with TLS: the name in its certificate"
     )
-    metrics_listen: Address | None = Field(default=None, description="host:port of /metrics, for Prometheus")
+    metrics_listen: Address | None = Field(
+        default=None, description="host:port of /metrics, for Prometheus, and of /healthz and /readyz"
+    )
     sampling: Share = Field(default=0.01, description="the share of envelopes whose traces are kept")
     sampling_by_domain: Annotated[tuple[DomainShare, ...], NoDecode, BeforeValidator(_separated)] = Field(
         default=(), description="where it is another one: domain=share,..."

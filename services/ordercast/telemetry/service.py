@@ -10,10 +10,11 @@ from typing import Any
 import structlog
 
 from ordercast.runtime import logs
+from ordercast.runtime.health import Health
 from ordercast.runtime.server import GrpcServer, ListenError
 from ordercast.runtime.setting_sources import SettingsError
 from ordercast.runtime.telemetry import meters
-from ordercast.runtime.telemetry.exposition import Server
+from ordercast.runtime.telemetry.web import Server
 from ordercast.runtime.tls import Credentials, TlsError
 from ordercast.telemetry.meters import Meters
 from ordercast.telemetry.reading import Reading
@@ -69,6 +70,9 @@ async def serving(settings: Settable) -> Any:
         # What is only somewhat too large is refused by us, who count it; gRPC refuses what is far too large.
         far_bytes = TOO_LARGE * settings.request_bytes_max
         server = GrpcServer(settings.connections_max, STREAMS_MAX, far_bytes, SEND_BYTES_MAX)
+        if settings.metrics_listen is not None:
+            health = Health(lambda: server.phase)
+            stack.callback(Server(told, health, settings.metrics_listen).stop)
         sink: Sink
         if settings.sink == "spool":
             sink = spooling = SpoolSink(settings, own)
@@ -80,8 +84,6 @@ async def serving(settings: Settable) -> Any:
         stack.push_async_callback(sink.stop)
         port = await server.start(settings.listen, Credentials(settings.tls.for_server()).for_clients())
         stack.push_async_callback(server.stop, settings.drain_s)
-        if settings.metrics_listen is not None:
-            stack.callback(Server(told, settings.metrics_listen).stop)
         await server.set_serving(True)
         yield port
 

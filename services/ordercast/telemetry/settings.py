@@ -88,7 +88,9 @@ class Settable(BaseSettings):
 
     name: str = Field(default="telemetry", pattern=NAME_PATTERN, description="of this process, in logs")
     listen: Address = Field(default="127.0.0.1:4317", description="host:port, for senders (OTLP) and readers")
-    metrics_listen: Address | None = Field(default=None, description="host:port of /metrics; none: there is none")
+    metrics_listen: Address | None = Field(
+        default=None, description="host:port of /metrics, /healthz and /readyz; none: there are none"
+    )
     sink: Literal["spool", "kafka"] = Field(default="spool", description="where records go")
     data: Annotated[Path, AfterValidator(_directory)] | None = Field(
         default=None, description="directory of the spool; has to be set unless records go to Kafka"

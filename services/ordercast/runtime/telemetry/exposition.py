@@ -1,19 +1,17 @@
-"""`/metrics`, for Prometheus: what the meters have, in the formats that prometheus-client writes.
+"""What the meters have, for Prometheus, as prometheus-client collects it.
 
-It is asked from a thread of its own, so that a scrape does not wait for the event loop, nor the loop for a scrape.
-The loop goes on counting meanwhile; what a scrape sees of two numbers may be a moment apart.
+It is collected in a thread of the HTTP server (web.py). The loop goes on counting meanwhile; what a scrape sees of
+two numbers may be a moment apart.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
-from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, start_http_server
+from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.samples import Exemplar as Sampled
 from prometheus_client.utils import floatToGoString
 
-from ordercast.runtime.server import ListenError
-from ordercast.runtime.settings import split_address
 from ordercast.runtime.telemetry.meters import Counter, Gauge, Histogram, Meter, Meters, Series
 from ordercast.telemetry.schema.model import load
 
@@ -64,25 +62,10 @@ def buckets(histogram: Histogram, series: Series) -> list[Any]:
     return found
 
 
-class Server:
-    """Serves from when it is made until it is stopped. ListenError if the address is not to be had."""
-
-    def __init__(self, meters: Meters, address: str) -> None:
-        registry = CollectorRegistry()
-        registry.register(Exposition(meters))  # type: ignore[arg-type]  # it only needs to have `collect`
-        ProcessCollector(registry=registry)
-        PlatformCollector(registry=registry)
-        host, port = split_address(address)
-        try:
-            self._server, self._thread = start_http_server(port, addr=host, registry=registry)
-        except OSError as error:
-            raise ListenError(f"cannot serve metrics at {address}: {error.strerror}") from error
-
-    @property
-    def port(self) -> int:
-        return self._server.server_port
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+def registry(meters: Meters) -> CollectorRegistry:
+    """With the process itself: memory, processor time, files."""
+    made = CollectorRegistry()
+    made.register(Exposition(meters))  # type: ignore[arg-type]  # it only needs to have `collect`
+    ProcessCollector(registry=made)
+    PlatformCollector(registry=made)
+    return made

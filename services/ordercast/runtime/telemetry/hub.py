@@ -13,14 +13,15 @@ from ordercast.core import packets
 from ordercast.core.ids import group_name
 from ordercast.core.machine import Deliver, Observe
 from ordercast.core.tracing import span_id, trace_id
+from ordercast.runtime.health import Health
 from ordercast.runtime.telemetry import otlp
 from ordercast.runtime.telemetry.deliveries import Deliveries, messages_of
 from ordercast.runtime.telemetry.exporter import LOGS, METRICS, TRACES, Exporter
-from ordercast.runtime.telemetry.exposition import Server
 from ordercast.runtime.telemetry.gauges import MALFORMED, UNEXPECTED, WRONG, Gauges
 from ordercast.runtime.telemetry.meters import Exemplar
 from ordercast.runtime.telemetry.ring import Delivered
 from ordercast.runtime.telemetry.tracing import SpanRecord, Tracing, Value
+from ordercast.runtime.telemetry.web import Server
 from ordercast.telemetry.schema import names
 from ordercast.v1.telemetry_pb2 import KeepTraces
 
@@ -94,8 +95,9 @@ class Telemetry:
         """Before the process is known to anybody: a port that is not to be had ends the start."""
         settings = self.settings
         if settings.metrics_listen:
-            self._server = Server(self.meters, settings.metrics_listen)
-            log.info("serving metrics", port=self._server.port)
+            health = Health(lambda: self.node.peer_server.phase)
+            self._server = Server(self.meters, health, settings.metrics_listen)
+            log.info("serving metrics and health", port=self._server.port)
         if settings.endpoint:
             channel = self.node.credentials.dial(settings.endpoint, settings.service_name)
             self.exporter = Exporter(channel, self.meters, settings.queue_records_max)

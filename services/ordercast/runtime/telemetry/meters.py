@@ -2,7 +2,7 @@
 
 Those of prometheus-client take a lock and look a child up by its labels with each observation, which is as much
 work as ordering takes per message. These are for one thread, the event loop's, and cost a dictionary entry or a
-bisection. Others read them: Prometheus, from a thread of its own (exposition.py), and who sends OTLP (otlp.py).
+bisection. Others read them: Prometheus, from threads of its own (exposition.py), and who sends OTLP (otlp.py).
 
 How many sets of labels there are is bounded: what comes beyond is counted together, as `other`.
 """
