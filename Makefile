@@ -47,6 +47,11 @@ setup: .venv/.ready java ## make .venv from requirements/dev.lock and install th
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/chart.lock
 	@touch $@
 
+# The client of Kubernetes, with which pods find each other.
+.venv/.k8s: .venv/.ready requirements/k8s.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/k8s.lock
+	@touch $@
+
 # Prometheus and promtool, out of Debian's package and not installed: that would start a server on this machine.
 .venv/.prometheus: .venv/.ready
 	@if command -v prometheus >/dev/null && command -v promtool >/dev/null; then \
@@ -98,10 +103,10 @@ run: setup ## run a cluster of three nodes on this machine, until Ctrl-C
 	$(BIN)/ordercast up
 
 # Tests start hundreds of processes: compiling the same modules in each of them would take minutes.
-test: setup .venv/.bench .venv/.analytics .venv/.chart .venv/.prometheus ## run the tests
+test: setup .venv/.bench .venv/.analytics .venv/.chart .venv/.k8s .venv/.prometheus ## run the tests
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
-test-long: setup .venv/.bench .venv/.analytics .venv/.chart .venv/.prometheus ## run the tests that take long: more seeds, more faults, more of each kind
+test-long: setup .venv/.bench .venv/.analytics .venv/.chart .venv/.k8s .venv/.prometheus ## run the tests that take long: more seeds, more faults, more of each kind
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -m long
 
 test-kafka: setup .venv-kafka/.ready build/kafka/broker/.ready build/kafka/connector/.ready ## run the job from Kafka

@@ -61,6 +61,32 @@ def test_every_pod_has_a_policy_and_ports_by_names_that_it_has(profile: str):
             assert port in ports[there]
 
 
+def to_the_api_server(*settings: str) -> dict[str, list[Any]]:
+    """By component: the rules by which it may be reached."""
+    policies = of_kind(objects("default", *settings), "NetworkPolicy")
+    rules = {component_of(each): each["spec"]["egress"] for each in policies}
+    return {
+        component: found
+        for component, each in rules.items()
+        if (found := [rule for rule in each if port_names(rule)[-1] == "6443"])
+    }
+
+
+def test_those_who_ask_kubernetes_where_pods_are_reach_its_api_server_and_nobody_else_does():
+    found = to_the_api_server()
+    assert found.keys() == {"membership", "consensus", "sequencer", "gateway"}
+    for (rule,) in found.values():
+        assert (port_names(rule), "to" in rule) == (["443", "6443"], False)
+    assert to_the_api_server("discovery.enabled=false") == {}
+
+
+def test_values_say_where_the_api_server_is():
+    settings = ("networkPolicy.apiServer.to[0].ipBlock.cidr=192.0.2.1/32", "networkPolicy.apiServer.ports={6443}")
+    for (rule,) in to_the_api_server(*settings).values():
+        assert rule["to"] == [{"ipBlock": {"cidr": "192.0.2.1/32"}}]
+        assert port_names(rule) == ["6443"]
+
+
 def test_policies_can_be_left_out():
     assert of_kind(objects("default", "networkPolicy.enabled=false"), "NetworkPolicy") == []
 

@@ -25,6 +25,10 @@ from tests.helm.chart import (
 CLOSING_S = 10
 
 
+def is_discovering(container: Object) -> bool:
+    return any(argument.startswith("--kubernetes.selector=") for argument in container.get("args", ()))
+
+
 def weaknesses(template: Object) -> list[str]:
     """What a pod could do and has no need to."""
     pod, container = template["spec"], container_of(template)
@@ -35,7 +39,8 @@ def weaknesses(template: Object) -> list[str]:
         "may get more rights": own.get("allowPrivilegeEscalation") is False,
         "may write to its image": own.get("readOnlyRootFilesystem") is True,
         "has capabilities": own.get("capabilities") == {"drop": ["ALL"]},
-        "has a token for the API server": pod.get("automountServiceAccountToken") is False,
+        "has a token for the API server and no use for it": pod.get("automountServiceAccountToken")
+        is is_discovering(container),
         "gets variables of other Services": pod.get("enableServiceLinks") is False,
         "is the namespace's default account": bool(pod.get("serviceAccountName")),
         "has no limit of memory": "memory" in container.get("resources", {}).get("limits", {}),
@@ -67,6 +72,29 @@ def test_accounts_are_there_and_may_read_endpointslices_and_nothing_else(profile
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
     assert {subject["name"] for subject in binding["subjects"]} <= accounts
     assert of_kind(found, "ClusterRole", "ClusterRoleBinding") == []
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_processes_ask_kubernetes_for_the_slices_of_their_own_services(profile: str):
+    """EndpointSlices have the labels of the Service that they are of."""
+    found = objects(profile)
+    nodes = {each: w for each, w in workloads(found).items() if each not in ("telemetry", "analytics")}
+    headless = [each for each in of_kind(found, "Service") if each["spec"].get("clusterIP") == "None"]
+    assert len(headless) >= len(nodes)
+    for workload in nodes.values():
+        pod = workload["spec"]["template"]["spec"]
+        (text,) = [t for t in container_of({"spec": pod})["args"] if t.startswith("--kubernetes.selector=")]
+        wanted = dict(label.split("=") for label in text.partition("=")[2].split(","))
+        for service in headless:
+            assert wanted.items() <= service["metadata"]["labels"].items()
+        (binding,) = of_kind(found, "RoleBinding")
+        assert pod["serviceAccountName"] in {subject["name"] for subject in binding["subjects"]}
+
+
+def test_without_discovery_nobody_has_a_token():
+    for name, template in pod_templates(objects("default", "discovery.enabled=false")):
+        assert template["spec"]["automountServiceAccountToken"] is False, name
+        assert not is_discovering(container_of(template)), name
 
 
 # --- Probes

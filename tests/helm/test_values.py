@@ -25,7 +25,7 @@ OPEN = {"global", "texts", "kubernetesList.items", "quantities", "protocolSettin
 #: Of processes, that the chart decides; or for tests alone: `extraEnv` can set them.
 SET_BY_THE_CHART = {
     *("name", "zone", "data", "peer_listen", "peer_advertise", "frames_port", "client_listen"),
-    *("client_advertise", "membership", "tls", "telemetry.endpoint", "telemetry.service_name"),
+    *("client_advertise", "membership", "tls", "kubernetes", "telemetry.endpoint", "telemetry.service_name"),
     "telemetry.metrics_listen",
     *("profile", "stages", "fault_injection", "wall_offset_s"),
 }

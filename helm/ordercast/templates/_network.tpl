@@ -1,8 +1,8 @@
 {{/*
 Who opens connections to whom, and at which ports: the one table that all NetworkPolicies are made from.
 
-Of two processes that talk in frames the one with the lower name dials, so both directions are here. `clients` and
-`prometheus` are outside: values say who they are. `jobs` are the chart's own Jobs, and its test.
+Of two processes that talk in frames the one with the lower name dials, so both directions are here. `clients`,
+`prometheus` and `apiServer` are outside: values say who they are. `jobs` are the chart's own Jobs, and its test.
 */}}
 {{- define "ordercast.conversations" -}}
 {{- $nodes := include "ordercast.nodes" . | fromYaml | keys | sortAlpha -}}
@@ -25,6 +25,11 @@ Of two processes that talk in frames the one with the lower name dials, so both 
 {{- end }}
 {{- range $nodes }}
 - {from: prometheus, to: {{ . }}, ports: [metrics]}
+{{- end }}
+{{- if .Values.discovery.enabled }}
+{{- range $nodes }}
+- {from: {{ . }}, to: apiServer, ports: {{ $.Values.networkPolicy.apiServer.ports | toJson }}}
+{{- end }}
 {{- end }}
 {{- if .Values.telemetry.enabled }}
 {{- range $nodes }}
@@ -59,6 +64,8 @@ Of two processes that talk in frames the one with the lower name dials, so both 
 {{- toYaml $context.Values.networkPolicy.clients -}}
 {{- else if eq $who "prometheus" -}}
 {{- toYaml $context.Values.networkPolicy.prometheus -}}
+{{- else if eq $who "apiServer" -}}
+{{- with $context.Values.networkPolicy.apiServer.to }}{{ toYaml . }}{{ end -}}
 {{- else -}}
 - podSelector:
     matchLabels:

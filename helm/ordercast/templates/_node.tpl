@@ -32,6 +32,9 @@ $(POD_IP)
 - --client-advertise={{ $host }}:7400
 {{- end }}
 - --membership={{ include "ordercast.members" $context }}
+{{- if $context.Values.discovery.enabled }}
+- --kubernetes.selector=app.kubernetes.io/name={{ $context.Chart.Name }},app.kubernetes.io/instance={{ $context.Release.Name }}
+{{- end }}
 - --telemetry.metrics-listen={{ $everywhere }}:9464
 {{- with include "ordercast.telemetryEndpoint" $context }}
 - --telemetry.endpoint={{ . }}

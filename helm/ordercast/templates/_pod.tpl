@@ -100,7 +100,8 @@ topologySpreadConstraints:
 {{- define "ordercast.podIdentity" -}}
 {{- $context := index . 0 -}}
 serviceAccountName: {{ include "ordercast.fullname" $context }}-{{ index . 1 }}
-automountServiceAccountToken: {{ $context.Values.serviceAccount.automountToken }}
+{{- $isNode := hasKey (include "ordercast.nodes" $context | fromYaml) (index . 1) }}
+automountServiceAccountToken: {{ or $context.Values.serviceAccount.automountToken (and $isNode $context.Values.discovery.enabled) }}
 # Variables that tell of Services beside it would begin as settings do.
 enableServiceLinks: false
 {{- with $context.Values.image.pullSecrets }}

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import structlog
 
 from ordercast.runtime import logs
+from ordercast.runtime.endpoint_slices import DiscoveryError
 from ordercast.runtime.node import EXIT_REFUSED, Node, Service
 from ordercast.runtime.server import ListenError
 from ordercast.runtime.setting_sources import SettingsError
@@ -36,6 +37,6 @@ async def _run(settings: ProcessSettings, services: Sequence[type[Service]]) -> 
     try:
         node = Node(settings)
         return await node.run(services)
-    except (StorageError, ListenError, TlsError) as error:
+    except (StorageError, ListenError, TlsError, DiscoveryError) as error:
         log.critical("cannot start", why=str(error))
         return EXIT_REFUSED

@@ -170,7 +170,9 @@ class Mesh:
         """The certificate is read anew each time, so that a rotated one is used."""
         hello = self._hello()
         hello.to = peer
-        async with self._credentials.dial(address, peer, CHANNEL_OPTIONS) as channel:
+        # Both connections go to one address: the ticket is good nowhere else.
+        address = self._credentials.locate(address, peer)
+        async with self._credentials.dial_at(address, peer, CHANNEL_OPTIONS) as channel:
             request = ConnectRequest(hello=hello)
             answer: ConnectResponse = await PeerServiceStub(channel).Connect(request, timeout=HELLO_S_MAX)
         if answer.hello.process != peer:

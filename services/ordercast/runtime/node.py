@@ -34,6 +34,7 @@ from ordercast.core.members import can_leave, has_views, learners_of
 from ordercast.runtime.clock import Clock
 from ordercast.runtime.directory import Directory
 from ordercast.runtime.disbelief import Disbelief
+from ordercast.runtime.endpoint_slices import EndpointSlices
 from ordercast.runtime.fault_service import serve_faults
 from ordercast.runtime.frame_listener import FrameListener
 from ordercast.runtime.host import Host
@@ -41,6 +42,7 @@ from ordercast.runtime.live import LiveFeeds
 from ordercast.runtime.local_log import LocalLogs
 from ordercast.runtime.mesh import WIRE_VERSION, Events, Mesh, Unwelcome
 from ordercast.runtime.peer_service import serve_peers
+from ordercast.runtime.pod_addresses import PodAddresses, family_of
 from ordercast.runtime.profile import Profile
 from ordercast.runtime.server import GrpcServer
 from ordercast.runtime.settings import ProcessSettings, split_address
@@ -127,7 +129,11 @@ class Node:
         loop = asyncio.get_running_loop()
         self.clock = Clock(loop, settings.wall_offset_s)
         self.storage = Storage(settings.data, map_bytes=settings.storage.map_bytes)
-        self.credentials = Credentials(settings.tls)
+        self.pods = PodAddresses(family_of(settings.peer_listen))
+        self.endpoint_slices: EndpointSlices | None = None
+        if settings.kubernetes.selector:
+            self.endpoint_slices = EndpointSlices(settings.kubernetes, self.pods)
+        self.credentials = Credentials(settings.tls, self.pods.locate)
         self.profile = Profile() if settings.profile else None
         self.host = Host(
             self.name,
@@ -213,6 +219,8 @@ class Node:
     async def start(self, services: Sequence[type]) -> None:
         settings = self.settings
         self.services = [service(self) for service in services]
+        if self.endpoint_slices is not None:
+            self.endpoint_slices.start()
         if self.telemetry is not None:
             await self.telemetry.start()
         serve_peers(self)
@@ -269,6 +277,8 @@ class Node:
         await self.frames.stop()
         await self.peer_server.stop(1.0)
         await self.directory.stop()
+        if self.endpoint_slices is not None:
+            self.endpoint_slices.stop()
         self.host.stop()
         if self.profile is not None:
             log.info("profile", cpu_s=time.process_time(), spent=self.profile.document())

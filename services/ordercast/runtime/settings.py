@@ -241,6 +241,27 @@ class TlsSettings(Section):
             raise ValueError(f"{', '.join(names)} go together: {', '.join(missing)} missing")
 
 
+class KubernetesSettings(Section):
+    """Where processes run in pods, and are called as these: a second way to find them, beside their addresses."""
+
+    selector: str = Field(
+        default="",
+        max_length=1024,
+        description="labels of the EndpointSlices in which pods are found by their names; none: by DNS alone",
+    )
+    namespace: str = Field(
+        default="",
+        pattern=r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$",
+        description="where those are; none: that of this pod's service account",
+    )
+
+    @validates_model(mode="after")
+    def _looks_for_something(self) -> "KubernetesSettings":
+        if self.namespace and not self.selector:
+            raise ValueError("namespace needs selector")
+        return self
+
+
 # --- The process
 
 
@@ -317,6 +338,9 @@ class Settable(BaseSettings):
     )
     tls: TlsSettings = Field(
         default=TlsSettings(), description="PEM files, read again when they change; none: no encryption"
+    )
+    kubernetes: KubernetesSettings = Field(
+        default=KubernetesSettings(), description="where this process is a pod of Kubernetes"
     )
     profile: bool = Field(default=False, description="logs at the end where the time went, by machine and event")
     stages: bool = Field(default=False, description="logs at the end how long envelopes took, by stage")

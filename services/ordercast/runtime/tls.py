@@ -8,7 +8,7 @@ the ones before stay in use.
 """
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -119,16 +119,32 @@ def _no_password() -> NoReturn:
     raise ValueError("the key is encrypted")
 
 
+#: Of an address and the name of a process: the address at which it is.
+Locate = Callable[[str, str], str]
+
+
+def as_given(address: str, process: str) -> str:
+    return address
+
+
 class Credentials:
     """What one process shows and demands, on either port and towards its peers."""
 
-    def __init__(self, settings: TlsSettings) -> None:
-        """TlsError if files are not usable. Without any files there is no encryption."""
+    def __init__(self, settings: TlsSettings, locate: Locate = as_given) -> None:
+        """TlsError if files are not usable. Without any files there is no encryption.
+
+        `locate` may know better where a process is than its address says.
+        """
+        self.locate = locate
         self._settings = settings
         self._peers = _peer_files(settings)
 
     def dial(self, address: str, process: str, options: Sequence[tuple[str, Any]] = ()) -> grpc.aio.Channel:
-        """A channel to the process of this name, over a connection of its own, with the certificate of now."""
+        """A channel to the process of this name, wherever it is now."""
+        return self.dial_at(self.locate(address, process), process, options)
+
+    def dial_at(self, address: str, name: str, options: Sequence[tuple[str, Any]] = ()) -> grpc.aio.Channel:
+        """A channel to just this address, over a connection of its own, with the certificate of now."""
         # Without a pool of its own, a channel may get a connection that was made with an older certificate.
         given = [*options, ("grpc.use_local_subchannel_pool", 1)]
         if self._peers is None:
@@ -137,7 +153,7 @@ class Credentials:
         pem = self._peers.pem
         credentials = grpc.ssl_channel_credentials(pem.ca, pem.key, pem.cert)
         # The name to look for in the certificate: addresses change, names of processes do not.
-        given.append(("grpc.ssl_target_name_override", process))
+        given.append(("grpc.ssl_target_name_override", name))
         return grpc.aio.secure_channel(address, credentials, options=given)
 
     def dialling(self) -> ssl.SSLContext | None:

@@ -99,7 +99,8 @@ class Telemetry:
             self._server = Server(self.meters, health, settings.metrics_listen)
             log.info("serving metrics and health", port=self._server.port)
         if settings.endpoint:
-            channel = self.node.credentials.dial(settings.endpoint, settings.service_name)
+            # A service, which has no name of a process.
+            channel = self.node.credentials.dial_at(settings.endpoint, settings.service_name)
             self.exporter = Exporter(channel, self.meters, settings.queue_records_max)
         self.node.spawn(self._run())
 
