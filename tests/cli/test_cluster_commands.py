@@ -305,6 +305,8 @@ def test_what_is_not_there_is_exit_code_3(args: tuple[str, ...]) -> None:
         ("status", "--timeout", "0"),
         ("status", "--ca", "/no/such/file"),
         ("status", "--cert", __file__),
+        ("status", "--server-name", "gateway"),
+        ("status", "--ca", __file__, "--server-name", ""),
         ("status", "--cert", __file__, "--key", __file__),
         ("domain", "create", "d", "--set", "no-equals-sign"),
         ("domain", "create", "d", "--set", "a=1", "--set", "a=2"),

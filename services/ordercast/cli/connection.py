@@ -86,6 +86,17 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
         ],
         None,
     ),
+    "server_name": (
+        Annotated[
+            str | None,
+            typer.Option(
+                metavar="NAME",
+                help="What the gateways' certificate says, if it is not the host that is dialled.",
+                rich_help_panel=_PANEL,
+            ),
+        ],
+        None,
+    ),
 }
 
 
@@ -173,9 +184,14 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _connection(
-    gateway: str, timeout: float, ca: Path | None, cert: Path | None, cert_key: Path | None
+    gateway: str,
+    timeout: float,
+    ca: Path | None,
+    cert: Path | None,
+    cert_key: Path | None,
+    server_name: str | None,
 ) -> Connection:
-    return Connection(_addresses(gateway), timeout, _tls(ca, cert, cert_key))
+    return Connection(_addresses(gateway), timeout, _tls(ca, cert, cert_key, server_name))
 
 
 def _addresses(text: str) -> tuple[str, ...]:
@@ -198,16 +214,24 @@ def check_address(option: str, address: str) -> None:
         raise typer.BadParameter(f"{option}: {address!r} is not HOST:PORT")
 
 
-def _tls(ca: Path | None, cert: Path | None, key: Path | None) -> "TLS | None":
-    if (cert is None) != (key is None):
-        raise typer.BadParameter("--cert and its key go together")
+def _tls(ca: Path | None, cert: Path | None, key: Path | None, server_name: str | None) -> "TLS | None":
+    check_tls(ca, cert, key, server_name)
     if ca is None:
-        if cert is not None:
-            raise typer.BadParameter("--cert needs --ca: without it there is no TLS")
         return None
     from ordercast.client.types import TLS
 
-    return TLS(ca, cert, key)
+    return TLS(ca, cert, key, server_name)
+
+
+def check_tls(ca: Path | None, cert: Path | None, key: Path | None, server_name: str | None) -> None:
+    """What belongs together is there together."""
+    if (cert is None) != (key is None):
+        raise typer.BadParameter("--cert and its key go together")
+    for name, given in (("cert", cert), ("server-name", server_name)):
+        if ca is None and given is not None:
+            raise typer.BadParameter(f"--{name} needs --ca: without it there is no TLS")
+    if server_name is not None and not server_name.strip():
+        raise typer.BadParameter("--server-name is empty")
 
 
 # ------------------------------------------------------------------------------------------------------ errors
