@@ -57,6 +57,9 @@ def test_parts_are_the_whole_and_do_not_overlap(start: int, end: int, count: int
         ({}, "needs the option `address`"),
         ({"address": "a:1", "partitions": "0"}, "`partitions`"),
         ({"address": "a:1", "rows_per_trigger_max": "many"}, "`rows_per_trigger_max`.*not 'many'"),
+        ({"address": "a:1", "ca": "ca.pem", "cert": "c.pem"}, "`cert` and `key`.*go together"),
+        ({"address": "a:1", "cert": "c.pem", "key": "c.key"}, "only with the option `ca`"),
+        ({"address": "a:1", "server_name": "telemetry"}, "only with the option `ca`"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, str], words: str):

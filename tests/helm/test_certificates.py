@@ -44,6 +44,33 @@ def test_both_sides_of_a_connection_may_show_it_and_the_same_authority_signs_all
     assert all(issuer == expected for issuer in issuers)
 
 
+@pytest.mark.parametrize("profile", ["analytics", "spark-operator"])
+def test_the_spark_job_shows_its_own_certificate_and_knows_that_of_the_telemetry_service(profile: str):
+    found = objects(
+        profile,
+        "gateway.kind=StatefulSet",
+        "tls.enabled=true,tls.source=certManager,tls.certManager.issuerRef.name=ca",
+    )
+    if profile == "analytics":
+        spec = workloads(found)["analytics"]["spec"]["template"]["spec"]
+        (container,) = spec["containers"]
+        arguments, mounting = container["args"], [container]
+    else:
+        (application,) = of_kind(found, "SparkApplication")
+        spec = application["spec"]
+        # Executors read the spool, and the driver asks how far it is.
+        arguments, mounting = spec["arguments"], [spec["driver"], spec["executor"]]
+    given = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
+    folder = "/etc/ordercast/tls"
+    assert (given["--ca"], given["--cert"], given["--key"]) == tuple(
+        f"{folder}/{file}" for file in ("ca.crt", "tls.crt", "tls.key")
+    )
+    for each in mounting:
+        assert folder in {mount["mountPath"] for mount in each["volumeMounts"]}
+    assert secret_of(spec["volumes"]) == named(found, "Certificate", f"{PREFIX}-analytics")["spec"]["secretName"]
+    assert given["--server-name"] in named(found, "Certificate", f"{PREFIX}-telemetry")["spec"]["dnsNames"]
+
+
 def test_a_given_secret_is_everybodys():
     found = objects("tls-secret")
     assert of_kind(found, "Certificate") == []

@@ -95,6 +95,21 @@ def test_the_spark_job_takes_its_arguments():
     assert given["address"] == f"{PREFIX}-telemetry{IN_CLUSTER}:4317"
 
 
+def test_the_spark_job_takes_its_arguments_with_tls(tmp_path: Path):
+    container = container_of(
+        workloads(objects("tls-secret", "analytics.enabled=true"))["analytics"]["spec"]["template"]
+    )
+    for file in ("tls.crt", "tls.key", "ca.crt"):
+        (tmp_path / file).touch()
+    arguments = [text.replace(TLS_FOLDER, str(tmp_path)) for text in container["args"]]
+    run = typer.main.get_command(app).commands["analytics"].commands["run"]
+    given = run.make_context("run", arguments[2:]).params
+    assert (given["ca"], given["cert"], given["key"]) == tuple(
+        tmp_path / file for file in ("ca.crt", "tls.crt", "tls.key")
+    )
+    assert given["server_name"] == f"{PREFIX}-telemetry"
+
+
 def test_spark_s_operator_is_told_of_the_spark_that_is_locked():
     (spark,) = of_kind(objects("spark-operator"), "SparkApplication")
     locked = (Path(__file__).parents[2] / "requirements" / "analytics.lock").read_text()

@@ -50,11 +50,6 @@ REFUSED = [
     ("tls.enabled=true", "tls.enabled needs certificates", "set tls.secretName"),
     ("tls.enabled=true,tls.source=certManager", "needs who signs", "set tls.certManager.issuerRef.name"),
     (TLS, "a certificate names each process", "set gateway.kind=StatefulSet, or profile=compact"),
-    (
-        f"{TLS},gateway.kind=StatefulSet,analytics.enabled=true",
-        "the Spark job cannot read the spool over TLS",
-        "set analytics.enabled=false",
-    ),
     ("tls.extraDnsNames[0]=a", "for certificates that cert-manager makes", "set tls.enabled and"),
     ("telemetry.externalEndpoint=a:1", "and the telemetry service is too", "set telemetry.enabled=false"),
     ("telemetry.sink=kafka", "telemetry.sink=kafka needs brokers", "set telemetry.kafka.bootstrap"),

@@ -10,6 +10,13 @@
 {{- with index . 2 }}
 - --master={{ . }}
 {{- end }}
+{{- if $context.Values.tls.enabled }}
+{{- $folder := include "ordercast.tlsFolder" $context }}
+- --ca={{ $folder }}/ca.crt
+- --cert={{ $folder }}/tls.crt
+- --key={{ $folder }}/tls.key
+- --server-name={{ include "ordercast.telemetryService" $context }}
+{{- end }}
 {{- end -}}
 
 {{/* What driver and executors have in common, as Spark's operator calls it. */}}
@@ -32,4 +39,7 @@ env:
 volumeMounts:
   - name: data
     mountPath: /var/lib/ordercast
+  {{- if .Values.tls.enabled }}
+  {{- include "ordercast.tlsMount" . | nindent 2 }}
+  {{- end }}
 {{- end -}}

@@ -99,9 +99,6 @@ Values that are well formed and make no sense. Each sentence says what is wrong,
 {{- if and (eq .Values.profile "separate") (eq .Values.gateway.kind "Deployment") -}}
 {{- fail "with TLS a certificate names each process, and pods of a Deployment have names that nobody knows before: set gateway.kind=StatefulSet, or profile=compact" -}}
 {{- end -}}
-{{- if .Values.analytics.enabled -}}
-{{- fail "the Spark job cannot read the spool over TLS: set analytics.enabled=false, or run it elsewhere" -}}
-{{- end -}}
 {{- end -}}
 {{- if and .Values.tls.extraDnsNames (not (and .Values.tls.enabled (eq .Values.tls.source "certManager"))) -}}
 {{- fail "tls.extraDnsNames is for certificates that cert-manager makes: set tls.enabled and tls.source=certManager, or put the names into the certificate of tls.secretName" -}}

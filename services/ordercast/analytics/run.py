@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ordercast.analytics import needs, session
+from ordercast.analytics.certificates import Certificates
 from ordercast.analytics.errors import AnalyticsError
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class RunSettings:
     partitions: int = 2
     #: Days that tables keep; 0: all.
     keep_days: int = 30
+    #: Of the telemetry service; none: no TLS.
+    certificates: Certificates | None = None
 
 
 def run(settings: RunSettings) -> None:
@@ -57,7 +60,7 @@ def run(settings: RunSettings) -> None:
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     if settings.source == SPOOL:
         # Before Spark is started, which takes longer than to find out that nobody is there.
-        check_spool(settings.address)
+        check_spool(settings.address, settings.certificates)
     spark = session.start(session_settings(settings))
     try:
         run_in(spark, settings)
@@ -65,14 +68,14 @@ def run(settings: RunSettings) -> None:
         spark.stop()
 
 
-def check_spool(address: str) -> None:
+def check_spool(address: str, certificates: Certificates | None = None) -> None:
     from ordercast.analytics.spool_client import SpoolClient, SpoolError
 
-    with SpoolClient(address, patience_s=PATIENCE_S) as client:
-        try:
+    try:
+        with SpoolClient(address, certificates, PATIENCE_S) as client:
             client.describe()
-        except SpoolError as error:
-            raise AnalyticsError(f"the telemetry service at {address}: {error}") from error
+    except SpoolError as error:
+        raise AnalyticsError(f"the telemetry service at {address}: {error}") from error
 
 
 def session_settings(settings: RunSettings) -> session.SessionSettings:
@@ -114,7 +117,7 @@ def records_of(spark: "SparkSession", settings: RunSettings) -> "Records":
 
     if settings.source == KAFKA:
         return kafka(spark, settings.address, settings.topic, settings.per_trigger_max)
-    return spool(spark, settings.address, settings.per_trigger_max, settings.partitions)
+    return spool(spark, settings.address, settings.per_trigger_max, settings.partitions, settings.certificates)
 
 
 def once(job: "Job", records: "Records") -> None:

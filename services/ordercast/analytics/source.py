@@ -6,13 +6,14 @@ readers of one would both be sent all of it. Record batches go to Spark as they 
 more than twice as much.
 
 Options: `address` (HOST:PORT of the telemetry service), `rows_per_trigger_max` (the admission limit),
-`partitions`.
+`partitions`; with TLS `ca`, `cert`, `key` (PEM files, in the same place for driver and executors), `server_name`.
 """
 
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from ordercast.analytics.certificates import Certificates
 from ordercast.analytics.errors import AnalyticsError
 from ordercast.analytics.records import as_records, spark_schema
 from ordercast.analytics.spool_client import Lost, SpoolClient, SpoolRangeError, SpoolState
@@ -42,6 +44,7 @@ class Options:
     address: str
     rows_per_trigger_max: int
     partitions: int
+    certificates: Certificates | None = None
 
     @staticmethod
     def of(options: Mapping[str, str]) -> "Options":
@@ -54,7 +57,12 @@ class Options:
             address,
             _number(options, "rows_per_trigger_max", ROWS_PER_TRIGGER_MAX),
             _number(options, "partitions", PARTITIONS),
+            _certificates(options),
         )
+
+    def client(self) -> SpoolClient:
+        """To be used with `with`."""
+        return SpoolClient(self.address, self.certificates)
 
 
 class SpoolSource(DataSource):
@@ -115,12 +123,12 @@ class SpoolReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, SpoolRange)
-        with SpoolClient(self._options.address) as client:
+        with self._options.client() as client:
             for batch in what_is_left(client, partition.begin, partition.end):
                 yield as_records(batch)
 
     def _describe(self, begin: int = 0) -> SpoolState:
-        with SpoolClient(self._options.address) as client:
+        with self._options.client() as client:
             return client.describe(begin)
 
 
@@ -175,6 +183,18 @@ def divided(spool: SpoolState, start: int, end: int, count: int) -> list[SpoolRa
         if nearest > cuts[-1]:
             cuts.append(nearest)
     return [SpoolRange(begin, to) for begin, to in zip(cuts, [*cuts[1:], end], strict=True) if begin < to]
+
+
+def _certificates(options: Mapping[str, str]) -> Certificates | None:
+    ca, cert, key = (Path(options[name]) if name in options else None for name in ("ca", "cert", "key"))
+    server_name = options.get("server_name")
+    if (cert is None) != (key is None):
+        raise AnalyticsError("the options `cert` and `key` of the source `ordercast` go together")
+    if ca is None:
+        if cert is not None or server_name is not None:
+            raise AnalyticsError("the source `ordercast` uses TLS only with the option `ca`")
+        return None
+    return Certificates(ca, cert, key, server_name)
 
 
 def _number(options: Mapping[str, str], name: str, default: int) -> int:

@@ -1,11 +1,12 @@
 """Where records come from: the spool of a telemetry service, or Kafka."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ordercast.analytics.certificates import Certificates
 from ordercast.analytics.errors import AnalyticsError
 from ordercast.analytics.records import POISON, arrow_schema, as_records, spark_schema
 from ordercast.telemetry.schema.names import COLUMN_KIND, COLUMN_OFFSET, COLUMN_REASON, COLUMN_RECEIVED_NS
@@ -25,7 +26,13 @@ class Records:
     may_repeat: bool
 
 
-def spool(spark: "SparkSession", address: str, rows_per_trigger_max: int, partitions: int) -> Records:
+def spool(
+    spark: "SparkSession",
+    address: str,
+    rows_per_trigger_max: int,
+    partitions: int,
+    certificates: Certificates | None = None,
+) -> Records:
     """From a telemetry service, which stores what is sent twice once."""
     try:
         from ordercast.analytics.source import FORMAT, SpoolSource
@@ -36,7 +43,13 @@ def spool(spark: "SparkSession", address: str, rows_per_trigger_max: int, partit
     spark.dataSource.register(SpoolSource)
     source = spark.readStream.format(FORMAT).option("address", address)
     source = source.option("rows_per_trigger_max", rows_per_trigger_max).option("partitions", partitions)
-    return Records(source.load(), may_repeat=False)
+    return Records(source.options(**tls_options(certificates)).load(), may_repeat=False)
+
+
+def tls_options(certificates: Certificates | None) -> dict[str, str]:
+    """As the source has them."""
+    given = asdict(certificates) if certificates is not None else {}
+    return {name: str(value) for name, value in given.items() if value is not None}
 
 
 def kafka(spark: "SparkSession", servers: str, topic: str, messages_per_trigger_max: int) -> Records:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from google.rpc.error_details_pb2 import ErrorInfo  # type: ignore[import-untyped]
 from grpc_status import rpc_status  # type: ignore[import-untyped]
 
+from ordercast.analytics.certificates import Certificates
 from ordercast.analytics.errors import AnalyticsError
 from ordercast.telemetry.schema import names
 from ordercast.v1.telemetry_pb2 import DescribeSpoolRequest, ReadSpoolRequest
@@ -75,21 +76,19 @@ class SpoolState:
     spool_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Certificates:
-    """PEM files: who signs the service's certificate, and what one shows, if it asks for that."""
-
-    ca: Path
-    cert: Path | None = None
-    key: Path | None = None
+def _content(path: Path | None) -> bytes | None:
+    try:
+        return path.read_bytes() if path is not None else None
+    except OSError as error:
+        raise SpoolError(f"{path}: {error.strerror}") from error
 
 
 class SpoolClient:
     """One connection. `with` closes it."""
 
     def __init__(self, address: str, certificates: Certificates | None = None, patience_s: float = 30.0) -> None:
-        """`patience_s`: how long the service may be away before that is an error."""
-        options = [
+        """`patience_s`: how long the service may be away before that is an error. So is a file that is missing."""
+        options: list[tuple[str, int | str]] = [
             ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
             # Without a limit of its own gRPC waits up to two minutes before it tries to connect again.
             ("grpc.max_reconnect_backoff_ms", round(PAUSE_S_MAX * 1000)),
@@ -97,8 +96,11 @@ class SpoolClient:
         if certificates is None:
             self._channel = grpc.insecure_channel(address, options)
         else:
-            read = [path.read_bytes() if path else None for path in (certificates.key, certificates.cert)]
-            credentials = grpc.ssl_channel_credentials(certificates.ca.read_bytes(), *read)
+            # Read with each client: they may have been replaced.
+            files = (certificates.ca, certificates.key, certificates.cert)
+            credentials = grpc.ssl_channel_credentials(*map(_content, files))
+            if certificates.server_name is not None:
+                options.append(("grpc.ssl_target_name_override", certificates.server_name))
             self._channel = grpc.secure_channel(address, credentials, options)
         self._stub = TelemetryServiceStub(self._channel)
         self._patience_s = patience_s

@@ -1,12 +1,14 @@
 """`ordercast analytics`: the Spark job that turns telemetry into answers, and its report."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ordercast.cli.analytics_demo import demo
+from ordercast.cli.connection import check_tls
 from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, err, out, print_json
 
@@ -29,9 +31,42 @@ Jars = Annotated[
         file_okay=False,
     ),
 ]
+
+
+def _pem(what: str) -> Any:
+    return typer.Option(exists=True, dir_okay=False, metavar="FILE", help=what, show_default=False)
+
+
+Partitions = Annotated[
+    int | None, typer.Option(min=1, help="With --source spool: read it in so many parts.", show_default="2")
+]
+Ca = Annotated[
+    Path | None, _pem("Use TLS, and trust a telemetry service whose certificate this authority signed (PEM).")
+]
+Cert = Annotated[Path | None, _pem("Our own certificate (PEM).")]
+Key = Annotated[Path | None, _pem("The key of --cert (PEM).")]
+ServerName = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="What its certificate says, if it is not the host that is dialled."),
+]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The folder of the tables.", file_okay=False)]
 
 app.command("demo")(demo)
+
+
+def _check_source(source: str, options: Mapping[str, Mapping[str, object]]) -> None:
+    """`options` are those that only one source has."""
+    if source not in SOURCES:
+        raise typer.BadParameter("--source takes `spool` or `kafka`")
+    for other, named in options.items():
+        for name, given in named.items():
+            if other != source and given is not None:
+                raise typer.BadParameter(f"--{name} is for --source {other}")
+
+
+def _absolute(path: Path | None) -> Path | None:
+    """For Spark's workers, which have folders of their own. Links stay: those who replace files move them."""
+    return path.absolute() if path is not None else None
 
 
 @app.command("run")
@@ -64,28 +99,27 @@ def run(
         int,
         typer.Option(min=1, help="Take at most so many records at once; with --source kafka messages."),
     ] = 250_000,
-    partitions: Annotated[
-        int | None, typer.Option(min=1, help="With --source spool: read it in so many parts.", show_default="2")
-    ] = None,
+    partitions: Partitions = None,
     keep_days: Annotated[
         int, typer.Option(min=0, help="Delete days of the tables that are older; 0: keep all.")
     ] = 30,
+    ca: Ca = None,
+    cert: Cert = None,
+    key: Key = None,
+    server_name: ServerName = None,
 ) -> None:
     """Run the job: read telemetry, write tables, until it is stopped; with --once until all of it is read.
 
     Examples: `ordercast analytics run --once` · `ordercast analytics run --metrics-listen 127.0.0.1:9464`
     """
+    from ordercast.analytics.certificates import Certificates
     from ordercast.analytics.errors import AnalyticsError
     from ordercast.analytics.run import RunSettings
     from ordercast.analytics.run import run as run_job
 
-    if source not in SOURCES:
-        raise typer.BadParameter("--source takes `spool` or `kafka`")
-    for name, given in (("topic", topic), ("jars", jars)):
-        if source != "kafka" and given is not None:
-            raise typer.BadParameter(f"--{name} is for --source kafka")
-    if source != "spool" and partitions is not None:
-        raise typer.BadParameter("--partitions is for --source spool: Kafka has its own")
+    for_spool = {"partitions": partitions, "ca": ca, "cert": cert, "key": key, "server-name": server_name}
+    _check_source(source, {"kafka": {"topic": topic, "jars": jars}, "spool": for_spool})
+    check_tls(ca, cert, key, server_name)
     settings = RunSettings(
         source,
         address or DEFAULT_ADDRESS[source],
@@ -100,6 +134,7 @@ def run(
         per_trigger,
         partitions or 2,
         keep_days,
+        Certificates(ca.absolute(), _absolute(cert), _absolute(key), server_name) if ca else None,
     )
     try:
         run_job(settings)
