@@ -132,15 +132,16 @@ def spool() -> list:
             width=8,
         ),
         p.lines(
-            "Requests refused",
+            "Requests refused, or there already",
             "busy and full are back-pressure: senders come back. malformed, oversize and version are senders' "
-            "mistakes.",
+            "mistakes. Who does not hear an answer sends the request again: it is stored once.",
             p.REQUESTS,
             [
                 p.query(
                     p.or_none("sum by (reason) (rate(ordercast_spool_refused_total[$__rate_interval]))"),
                     "{{reason}}",
-                )
+                ),
+                p.query("sum(rate(ordercast_spool_repeated_total[$__rate_interval]))", "there already", ref="B"),
             ],
             width=8,
         ),

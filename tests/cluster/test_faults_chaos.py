@@ -31,6 +31,7 @@ def test_a_run_in_which_replicas_change_all_the_time_and_disks_are_lost_is_clean
     assert report.reconfigured["changes_unfinished"] == 0
 
 
+@pytest.mark.long
 def test_disks_that_answer_before_they_sync_are_noticed_by_what_is_lost(tmp_path):
     report = Chaos(tmp_path, seconds=MUTANT_SECONDS, seed=1, mutant="answers-before-fsync").run()
     # Some processes find out by themselves that what they have cannot be, and end.

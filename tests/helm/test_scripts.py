@@ -192,6 +192,7 @@ def test_messages_that_come_back_in_another_order_are_noticed(monkeypatch: pytes
 # --- Gateways that are over
 
 
+@pytest.mark.long
 def test_a_gateway_whose_pod_is_gone_is_forgotten_and_no_other_node(
     cluster: LocalCluster, client: ordercast.SyncConnection
 ):
