@@ -64,6 +64,15 @@ def is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
+def _given() -> dict[str, str]:
+    """What `spark-submit` was told; nothing without it."""
+    if not is_submitted():
+        return {}
+    from pyspark import SparkConf
+
+    return dict(SparkConf().getAll())
+
+
 def start(settings: SessionSettings | None = None) -> "SparkSession":
     needs.check()
     from pyspark.sql import SparkSession
@@ -76,17 +85,15 @@ def start(settings: SessionSettings | None = None) -> "SparkSession":
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         # RocksDB is used by many threads, for each of which glibc would keep memory apart.
         os.environ.setdefault("MALLOC_ARENA_MAX", "2")
+    given = _given()
+    master = settings.master or given.get("spark.master", MASTER)
     if settings.master or not is_submitted():
-        master = settings.master or MASTER
         builder = builder.master(master)
-        if master.startswith("local"):
-            told |= LOCAL_SETTINGS | {"spark.local.dir": str(Path(gettempdir()))}
+    if master.startswith("local"):
+        # Without it, Spark divides state into 200 parts, each of which is work in every batch.
+        told |= LOCAL_SETTINGS | {"spark.local.dir": str(Path(gettempdir()))}
     told |= settings.more
-    if is_submitted():
-        from pyspark import SparkConf
-
-        given = SparkConf()
-        told = {name: value for name, value in told.items() if not given.contains(name)}
+    told = {name: value for name, value in told.items() if name not in given}
     for name, value in told.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
