@@ -8,6 +8,7 @@ the stream to its end; state, checkpoints and Parquet files are written as alway
 
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -148,6 +149,8 @@ def _pass(spark: Any, spool: Any, folder: Path, partitions: int) -> list[Row]:
     job, rows = Job.at(spark, folder), []
     job.prepare()
     for name in (EVENTS, *(stream.name for stream in STREAMS)):
+        # This process has no other way to show how far it is.
+        print(f"{partitions} partitions: {folder.name}: {name}", file=sys.stderr, flush=True)
         begun = time.monotonic()
         if name == EVENTS:
             with served(spool) as address:

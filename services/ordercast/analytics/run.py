@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ordercast.analytics.sources import Records
 
 SPOOL, KAFKA = SOURCES = ("spool", "kafka")
+TOPIC = "ordercast-telemetry"
 #: A stream that fails is started again, so often in a row; the pause doubles each time.
 RESTARTS_MAX = 8
 #: How long the telemetry service may be away when the job starts.
@@ -41,7 +42,7 @@ class RunSettings:
     is_once: bool = False
     master: str = ""
     metrics_listen: str = ""
-    topic: str = "ordercast"
+    topic: str = TOPIC
     #: A folder with Spark's connector to Kafka and what it needs; none: they are fetched from Maven Central.
     jars: Path | None = None
     trigger_s: float = 5.0

@@ -14,7 +14,6 @@ from ordercast.telemetry.schema.names import COLUMN_KIND, COLUMN_OFFSET, COLUMN_
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TOPIC = "ordercast"
 #: Rows of one message, messages of one partition, partitions: together the offset of a record from Kafka.
 ROW_BITS, MESSAGE_BITS = 16, 36
 

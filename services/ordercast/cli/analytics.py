@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ordercast.analytics.run import KAFKA, SOURCES, SPOOL, TOPIC
 from ordercast.cli.analytics_demo import demo
 from ordercast.cli.connection import check_tls
 from ordercast.cli.exit_codes import ExitCode, fail
@@ -14,11 +15,8 @@ from ordercast.cli.output import Json, err, out, print_json
 
 app = typer.Typer(help="Order lag, blockers and the order audit, from telemetry.", no_args_is_help=True)
 
-SOURCES = ("spool", "kafka")
 OUTPUT = Path("ordercast-analytics")
-DEFAULT_ADDRESS = {"spool": "127.0.0.1:4317", "kafka": "127.0.0.1:9092"}
-
-TOPIC = "ordercast-telemetry"
+DEFAULT_ADDRESS = {SPOOL: "127.0.0.1:4317", KAFKA: "127.0.0.1:9092"}
 
 Topic = Annotated[str | None, typer.Option(help="With --source kafka: the topic.", show_default=TOPIC)]
 Jars = Annotated[

@@ -7,7 +7,7 @@ call's finalizer takes that lock too, and then the process never ends.
 import threading
 from typing import Any
 
-#: What they still do when the call is over does not block.
+#: Threads of a stream that is over, gRPC's or ours, do nothing that blocks for long.
 JOIN_S = 5.0
 
 

@@ -17,7 +17,7 @@ import grpc
 
 from ordercast.client import transport
 from ordercast.client.admin import SyncAdmin
-from ordercast.client.call_threads import CallThreads
+from ordercast.client.call_threads import JOIN_S, CallThreads
 from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
 from ordercast.client.session import IN_FLIGHT_MAX, Session, backoff_s
 from ordercast.client.sync_live import SyncLiveSubscription
@@ -36,9 +36,6 @@ from ordercast.client.types import (
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import PublishStreamRequest
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
-
-#: How long to wait for our threads when the connection closes: what they do then does not block for long.
-JOIN_S = 5.0
 
 ReceiptFuture = Future[Receipt]
 

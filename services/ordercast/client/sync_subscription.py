@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 import grpc
 
 from ordercast.client import transport
-from ordercast.client.call_threads import CallThreads
+from ordercast.client.call_threads import JOIN_S, CallThreads
 from ordercast.client.errors import (
     DeadlineExceeded,
     FailedPrecondition,
@@ -23,8 +23,6 @@ from ordercast.client.types import Delivery
 from ordercast.v1.gateway_pb2 import SetCursorRequest, SubscribeRequest
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 from ordercast.v1.sequencer_pb2 import StartAt
-
-JOIN_S = 5.0
 
 
 class SyncDelivery(Delivery):

@@ -23,8 +23,12 @@ def mark_of(signal: str, payload: bytes | memoryview) -> bytes:
     return blake2b(payload, digest_size=MARK_BYTES, person=signal.encode()).digest()
 
 
+def kept_since_ns() -> int:
+    return time.time_ns() - int(KEPT_S * 1e9)
+
+
 def still_kept(taken: Iterable[Taken]) -> list[Taken]:
-    since = time.time_ns() - int(KEPT_S * 1e9)
+    since = kept_since_ns()
     return [one for one in taken if one[0] >= since]
 
 
@@ -42,7 +46,7 @@ class Lately:
         return mark in self._received_ns
 
     def _forget(self) -> None:
-        since = time.time_ns() - int(KEPT_S * 1e9)
+        since = kept_since_ns()
         while self._received_ns:
             oldest = next(iter(self._received_ns))
             if self._received_ns[oldest] >= since and len(self._received_ns) <= KEPT_MAX:

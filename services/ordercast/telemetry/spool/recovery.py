@@ -16,7 +16,7 @@ from ordercast.telemetry.spool.frames import Damage, Frame, scan
 from ordercast.telemetry.spool.intake import Closed
 from ordercast.telemetry.spool.lately import Taken, still_kept
 from ordercast.telemetry.spool.sealed import DamagedError, SealedFile, Segment
-from ordercast.telemetry.spool.sealing import content_of, taken_of
+from ordercast.telemetry.spool.sealing import content_of, taken_lately
 
 log = structlog.get_logger("spool")
 
@@ -97,7 +97,7 @@ def _frames(path: Path, salt: int, cut_end: bool) -> tuple[list[Frame], list[Tak
     with content_of(path) as data:
         found = list(scan(data, salt))
         frames = [each for each in found if isinstance(each, Frame)]
-        taken = still_kept(taken_of(data, frames))
+        taken = taken_lately(data, frames)
     cut = found[-1]
     is_torn = cut_end and isinstance(cut, Damage)
     if is_torn:

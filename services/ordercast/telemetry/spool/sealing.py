@@ -18,7 +18,7 @@ from ordercast.telemetry.flatten.requests import add
 from ordercast.telemetry.flatten.rows import POISON, Rows
 from ordercast.telemetry.schema import names
 from ordercast.telemetry.spool.frames import Damage, Frame, scan
-from ordercast.telemetry.spool.lately import Taken, mark_of, still_kept
+from ordercast.telemetry.spool.lately import Taken, kept_since_ns, mark_of, still_kept
 from ordercast.telemetry.spool.layout import remove, write_whole
 from ordercast.telemetry.spool.sealed import DamagedError, SealedFile, Segment, write_sealed
 from ordercast.telemetry.tables import BATCH_ROWS_MAX, SCHEMA
@@ -42,14 +42,15 @@ def seal(path: Path, salt: int) -> Sealed:
     if path.stat().st_size:
         with content_of(path) as data:
             for frames in _runs(path, data, salt, done):
-                requests = still_kept(taken_of(data, frames))
-                done.segments.append(write_sealed(path.parent, _batches(data, frames, done), requests))
+                batches = _batches(data, frames, done)
+                done.segments.append(write_sealed(path.parent, batches, taken_lately(data, frames)))
     remove(path)
     return done
 
 
-def taken_of(data: memoryview, frames: Sequence[Frame]) -> list[Taken]:
-    return [(f.received_ns, mark_of(f.signal, data[f.begin : f.end])) for f in frames]
+def taken_lately(data: memoryview, frames: Sequence[Frame]) -> list[Taken]:
+    since = kept_since_ns()
+    return [(f.received_ns, mark_of(f.signal, data[f.begin : f.end])) for f in frames if f.received_ns >= since]
 
 
 @contextlib.contextmanager
