@@ -100,6 +100,13 @@ def views() -> list:
             [p.query(p.rate("ordercast_peer_resets_total", p.NODE, "instance"), "{{instance}}")],
             width=8,
         ),
+        p.states(
+            "Who leads membership",
+            "Each membership node as it knows it. Nobody for more than a few seconds: nothing can be changed, and "
+            "what is suspected stays so. Two at once is one that has not heard yet.",
+            p.query("max by (instance) (ordercast_membership_leading)", "{{instance}}"),
+            {0: ("follows", p.BLUE), 1: ("leads", p.GREEN)},
+        ),
     ]
 
 

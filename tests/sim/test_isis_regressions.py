@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import pytest
 
+from ordercast.protocols.isis import receiving
 from ordercast.sim.campaign import run_one
 from ordercast.sim.isis.stage import Schedule, Stage, verdict
 
@@ -50,4 +51,12 @@ FOUND_BY += [815, 908, 918, 990, 1114, 1312, 1380, 1843, 2169, 2262, 3892]
 
 @pytest.mark.parametrize("seed", FOUND_BY)
 def test_the_run_is_clean(seed):
+    assert run_one(seed, protocol="isis").violation is None
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_what_did_not_fit_while_a_process_was_behind_is_asked_for_again(seed, monkeypatch):
+    """It was dropped, and with it all that came behind it on the same connection, and nobody asked."""
+    monkeypatch.setattr(receiving, "AHEAD_MAX", 1)
+    monkeypatch.setattr(receiving, "EARLY_MAX", 1)
     assert run_one(seed, protocol="isis").violation is None

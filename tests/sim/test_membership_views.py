@@ -263,7 +263,8 @@ MISTAKES: list[list[tuple[Any, str, Callable[..., Any]]]] = [
     [(view_duties, "may_complete", complete_with_one)],
     [(view_duties._Round, "_reported", reports_of_any_view)],
     [(view_duties._Round, "_candidates", newcomers_never)],
-    [(view_duties._Round, "_candidates", newcomers_wait_for_ever)],
+    # About one seed in forty shows it.
+    pytest.param([(view_duties._Round, "_candidates", newcomers_wait_for_ever)], marks=pytest.mark.long),
 ]
 
 
@@ -271,4 +272,4 @@ MISTAKES: list[list[tuple[Any, str, Callable[..., Any]]]] = [
 def test_a_mistake_with_views_is_noticed(mistakes, monkeypatch):
     for owner, name, mistake in mistakes:
         monkeypatch.setattr(owner, name, mistake)
-    assert any(violation_of(seed) for seed in range(24))
+    assert any(violation_of(seed) for seed in range(40))

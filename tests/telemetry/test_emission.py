@@ -33,6 +33,8 @@ class Seen:
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     scraped: str = ""
+    #: What is on the pages of the nodes that are up.
+    pages: list[str] = field(default_factory=list)
     trace: bytes = b""
 
     def of(self, kind: str, name: str | None = None) -> list[dict[str, Any]]:
@@ -105,27 +107,34 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
             asyncio.run(publish_to_nobody(cluster.gateways[0]))
             cluster.inject("node-2", InjectRequest(disk_delay_s=0.02))
             asyncio.run(drive(cluster.gateways, sets, 5))
-            told = 'ordercast_telemetry_sent_total{signal="traces"} 0'
-            wait_until("node-3 has told something", lambda: told not in scrape(addresses["node-3"]), PATIENCE_S)
+            with SpoolClient(telemetry.address, patience_s=PATIENCE_S) as client:
+                wait_until("node-3 has told what it delivered", lambda: has_told(client, "node-3"), PATIENCE_S)
             cluster.kill("node-3")
             asyncio.run(drive(cluster.gateways[:2], sets, 5))
             wait_until(
                 "node-3 is suspected", lambda: "ordercast_suspicions_total{" in scrape(addresses["node-1"]), 30
             )
             asyncio.run(drive(cluster.gateways[:2], sets, 5))
-            found.scraped = scrape(addresses["node-1"]) + scrape(telemetry.metrics_address)
+            found.pages = [scrape(addresses[name]) for name in ("node-1", "node-2")]
+            found.scraped = found.pages[0] + scrape(telemetry.metrics_address)
             cluster.stop()
         with SpoolClient(telemetry.address, patience_s=PATIENCE_S) as client:
             wait_until("everything is sealed", lambda: has_stopped(client), PATIENCE_S)
-            for batch in client.read(0, client.describe().end):
-                found.rows += batch.to_pylist()
+            found.rows = rows_of(client)
     return found
 
 
+def rows_of(client: SpoolClient) -> list[dict[str, Any]]:
+    return [row for batch in client.read(0, client.describe().end) for row in batch.to_pylist()]
+
+
+def has_told(client: SpoolClient, node: str) -> bool:
+    kinds = {row["kind"] for row in rows_of(client) if row["node"] == node}
+    return {"delivery", "span"} <= kinds
+
+
 def has_stopped(client: SpoolClient) -> bool:
-    end = client.describe().end
-    rows = [row for batch in client.read(0, end) for row in batch.to_pylist()]
-    return sum(row["name"] == names.EVENT_STOPPING for row in rows) >= 2
+    return sum(row["name"] == names.EVENT_STOPPING for row in rows_of(client)) >= 2
 
 
 def test_nothing_is_emitted_that_is_not_in_the_schema(seen: Seen):
@@ -151,6 +160,13 @@ def test_nothing_is_in_the_schema_that_is_not_emitted(seen: Seen):
         if metric.emitter in EMITTERS and not any(name.startswith(metric.prometheus) for name in scraped)
     ]
     assert missing == []
+
+
+def test_one_of_those_who_are_up_leads_membership(seen: Seen):
+    """It was agreed with one that the third is suspected."""
+    name = SCHEMA.metrics[names.METRIC_MEMBERSHIP_LEADING].prometheus
+    told = [line.split()[1] for page in seen.pages for line in page.splitlines() if line.startswith(f"{name} ")]
+    assert sorted(told) == ["0.0", "1.0"]
 
 
 def test_attributes_are_those_of_the_schema(seen: Seen):

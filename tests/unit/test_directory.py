@@ -181,6 +181,31 @@ def test_a_view_has_the_groups_of_its_domain_in_order():
     run(story)
 
 
+def test_a_view_says_when_its_groups_last_changed_however_much_was_heard_at_once():
+    """Processes name that to each other: it must be the same for all who know the same groups."""
+
+    def changed(*responses):
+        directory = Directory("n1", {"m1": "m1:1"}, Credentials(TlsSettings()))
+        for response in responses:
+            directory._apply(response)
+        view = directory.view("d")
+        return view.number, view.changed
+
+    def at(revision, stage=GROUP_STATE_ACTIVE, domain="d"):
+        one = group("a", stage=stage, domain=domain)
+        one.revision = revision
+        return one
+
+    news = state(8, reset=False, nodes=[Node(name="n1", revision=8)])
+    assert changed(state(7, groups=[at(7)])) == (7, 7)
+    assert changed(state(7, groups=[at(7)]), news) == (8, 7)
+    assert changed(state(8, groups=[at(7)])) == (8, 7)
+    assert changed(state(8, groups=[at(7), at(8, domain="e")])) == (8, 7)
+    assert changed(state(7, groups=[at(7)]), state(9, reset=False, groups=[at(9, GROUP_STATE_DELETED)])) == (9, 9)
+    # Who starts afresh has not heard of that, and waits for nobody who has: it has heard as much.
+    assert changed(state(9, groups=[])) == (9, 0)
+
+
 def test_what_is_over_is_an_ended_incarnation_or_every_one_before_the_present():
     async def story(directory, changes, member):
         nodes = [Node(name="gone", incarnation=4, ended=True), Node(name="here", incarnation=7)]

@@ -1,9 +1,12 @@
-"""Which disks a membership node lets in under the name of another one."""
+"""Whom a membership node lets in: which members, and which disks under the name of another one."""
+
+from contextlib import closing
 
 import pytest
 
-from ordercast.membership.service import disk_to_remember
+from ordercast.membership.service import check_members, disk_to_remember, remember_members
 from ordercast.runtime.mesh import Unwelcome
+from ordercast.runtime.storage import Storage, StorageError
 from ordercast.v1.frame_pb2 import Hello
 
 
@@ -27,3 +30,27 @@ def test_a_readmitted_disk_takes_the_place_of_the_one_before_which_is_refused_fr
 def test_another_disk_that_votes_and_was_not_readmitted_is_refused():
     with pytest.raises(Unwelcome, match="another disk than before"):
         disk_to_remember(b"first", Hello(process="b", node_id=b"second"))
+
+
+def test_a_stranger_is_refused_and_so_is_a_member_that_counts_others_among_the_members():
+    check_members(("a", "b", "c"), Hello(process="b", members=("a", "b", "c")))
+    with pytest.raises(Unwelcome, match="no membership node"):
+        check_members(("a", "b", "c"), Hello(process="d", members=("a", "b", "c", "d", "e")))
+    for members in (("a", "b"), ("a", "b", "c", "d", "e")):
+        with pytest.raises(Unwelcome, match=r"takes a,b.* for the membership nodes; here they are a,b,c"):
+            check_members(("a", "b", "c"), Hello(process="b", members=members))
+
+
+def test_older_software_does_not_name_the_members():
+    check_members(("a", "b", "c"), Hello(process="b"))
+
+
+def test_a_disk_stays_with_the_members_it_began_with(tmp_path):
+    for _ in range(2):
+        with closing(Storage(tmp_path)) as storage:
+            remember_members(storage, ("a", "b", "c"))
+    with closing(Storage(tmp_path)) as storage:
+        for other in (("a", "b"), ("a", "b", "d"), ("a", "b", "c", "d", "e")):
+            with pytest.raises(StorageError, match=r"are a,b,c, and not a,b.*stay the same for good"):
+                remember_members(storage, other)
+        remember_members(storage, ("a", "b", "c"))

@@ -33,6 +33,8 @@ from ordercast.v1.membership_pb2 import (
     CreateGroup,
     Cursor,
     DeleteGroup,
+    DrainNode,
+    EndIncarnation,
     FoundCluster,
     HeartbeatRequest,
     MoveCursors,
@@ -290,6 +292,21 @@ def test_watchers_are_woken_only_by_what_they_can_see():
     assert not [effect for effect in effects if isinstance(effect, StateChanged)]
 
 
+def test_a_group_does_not_get_fewer_replicas_for_good_because_a_node_is_silent_for_a_moment():
+    member = founded(suspect_s=1.0)
+    for name in "abc":
+        member.register(name)
+    member.wait(2, "a", "b")
+    assert member.machine.state.nodes["c"].suspected
+    (refused,) = answers(member.settle(member.execute(create_group=CreateGroup(name="g"))))
+    assert refused.result.code == Code.FAILED_PRECONDITION
+    assert "say that fewer replicas than 3 will do" in refused.result.message
+    for name, replicas in (("two", 2), ("g", 0)):
+        (made,) = answers(member.settle(member.execute(create_group=CreateGroup(name=name, replicas=replicas))))
+        assert len(made.result.group.replicas) == (replicas or 3)
+        member.wait(1, "a", "b", "c")
+
+
 # ------------------------------------------------------------------------------------------------- duties
 
 
@@ -405,6 +422,93 @@ def test_a_duty_that_was_lost_with_the_reign_is_begun_again():
     assert member.machine.buffers()["duties"] == 0
     member.lead()
     assert kinds(member.wait(3.5)) == ["mark_node"]
+
+
+# ---------------------------------------------------------------------------------- gateways that are over
+
+
+def with_gateways(*names: str, **settings: Any) -> Member:
+    """Beside a node n; all run software that removes nodes."""
+    member = founded(end_after_s=5.0, **settings)
+    for name in ("n", *names):
+        member.register(name, ALL if name == "n" else ("gateway",), level=1)
+    member.wait(0.5, "n", *names, level=1)
+    return member
+
+
+def test_a_gateway_that_is_over_is_forgotten_and_hears_so_when_it_wakes_up():
+    member = with_gateways("g")
+    state = member.machine.state
+    old = state.nodes["g"].incarnation
+    assert "remove_node" not in kinds(member.wait(4.5, "n")), "it is only suspected"
+    assert "remove_node" in kinds(member.wait(3, "n"))
+    assert (list(state.nodes), list(state.removed)) == (["n"], ["g"])
+    beat = HeartbeatRequest(name="g", incarnation=old, revision=2)
+    assert member.machine.heartbeat_answer(beat).ended
+    # Another one later its tombstone is gone, too.
+    state.removed.clear()
+    assert member.machine.heartbeat_answer(beat).ended
+    beat.revision = state.revision + 1
+    assert not member.machine.heartbeat_answer(beat).ended, "it has seen more than this member"
+    assert member.register("g", ("gateway",), node_id=b"another disk", level=1) > old
+
+
+def test_a_gateway_that_says_that_it_is_over_is_forgotten_at_once():
+    member = with_gateways("g")
+    end = EndIncarnation(name="g", incarnation=member.machine.state.nodes["g"].incarnation)
+    member.settle(member.execute(end_incarnation=end))
+    assert kinds(member.done(member.tick())) == ["remove_node"]
+
+
+def test_a_leader_that_has_not_heard_of_the_next_life_of_a_process_does_not_end_it():
+    """A new leader may still have to hear what the one before it has decided and answered."""
+    member = with_gateways("g")
+    old = member.machine.state.nodes["g"].incarnation
+    member.settle(member.execute(end_incarnation=EndIncarnation(name="g", incarnation=old)))
+    for where in ("nodes", "removed"):
+        assert "g" in getattr(member.machine.state, where)
+        beat = HeartbeatRequest(name="g", incarnation=old + 1, revision=member.machine.state.revision + 1)
+        assert not member.machine.heartbeat_answer(beat).ended
+        member.done(member.tick())
+
+
+def test_a_gateway_that_comes_back_just_then_stays():
+    member = with_gateways("g")
+    end = EndIncarnation(name="g", incarnation=member.machine.state.nodes["g"].incarnation)
+    member.settle(member.execute(end_incarnation=end))
+    node = RegisterNode(name="g", node_id=b"g", peer_address="a:1", services=("gateway",), level=1)
+    register = member.execute(register=node)
+    removing = member.tick()
+    assert "remove_node" in kinds(member.done([*register, *removing]))
+    assert not member.machine.state.nodes["g"].ended
+
+
+def test_what_runs_more_than_a_gateway_or_is_drained_is_not_forgotten():
+    member = with_gateways("g", "h")
+    member.settle(member.execute(drain_node=DrainNode(node="g", draining=True)))
+    member.wait(10)
+    nodes = member.machine.state.nodes
+    assert {name: node.ended for name, node in nodes.items()} == {"g": True, "n": True}
+
+
+def test_gateways_are_not_forgotten_before_all_software_knows_how():
+    member = founded(end_after_s=5.0)
+    member.register("n", level=0)
+    member.register("g", ("gateway",), level=0)
+    member.wait(10, "n", level=0)
+    assert member.machine.state.nodes["g"].ended
+
+
+def test_gateways_wait_until_there_is_room_for_what_is_removed(monkeypatch):
+    monkeypatch.setattr(limits, "TOMBSTONES_MAX", 1)
+    member = with_gateways("g", "h")
+    done = kinds(member.wait(10, "n", oldest_open=0))
+    assert list(member.machine.state.nodes) == ["n", "h"]
+    assert done.count("remove_node") == 2, "both in one slot, and the one that is refused not again and again"
+    # A later life of the only other gateway: then all before it can be retired.
+    member.register("n", level=1)
+    member.wait(3, "n")
+    assert list(member.machine.state.nodes) == ["n"]
 
 
 # ------------------------------------------------------------------------------------------------- retiring

@@ -9,7 +9,7 @@ from ordercast.membership.names import (
     check_zone,
     checked_services,
 )
-from ordercast.membership.placement import NotEnoughNodes, place
+from ordercast.membership.placement import NotEnoughNodes, passing_shortage, place
 from ordercast.v1.membership_pb2 import Group, Node
 
 BOTH = ("consensus", "sequencer")
@@ -41,6 +41,21 @@ def test_too_few_nodes_are_an_error_that_says_which_service_is_missing():
         place([*nodes("a", "b"), node("c", services=("sequencer",))], [], 3)
     with pytest.raises(NotEnoughNodes, match="1 nodes with the service sequencer"):
         place([], [], 0)
+
+
+@pytest.mark.parametrize("mark", ["suspected", "read_only"])
+def test_who_may_be_back_in_a_moment_is_waited_for(mark):
+    away = node("c", **{mark: True})
+    assert "of 3 nodes with the service sequencer only 2" in str(passing_shortage([*nodes("a", "b"), away]))
+    acceptor = node("c", services=("consensus",), **{mark: True})
+    assert "of 3 nodes with the service consensus only 2" in str(passing_shortage([*nodes("a", "b"), acceptor]))
+    assert passing_shortage([*nodes("a", "b"), acceptor], with_acceptors=False) is None
+    assert passing_shortage([*nodes("a", "b", "d"), away]) is None
+
+
+@pytest.mark.parametrize("mark", ["ended", "draining"])
+def test_who_is_not_to_come_back_is_not_waited_for(mark):
+    assert passing_shortage([*nodes("a", "b"), node("c", **{mark: True})]) is None
 
 
 def test_replicas_go_to_sequencers_and_acceptors_to_consensus_nodes():

@@ -41,7 +41,8 @@ def create(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The groups.")],
     domain: Annotated[str, typer.Option(help="The domain that they are ordered in.")] = "default",
     replicas: Annotated[
-        int, typer.Option(min=0, max=1 << 31, help="Copies of each; 0: one on each node, at most three.")
+        int,
+        typer.Option(min=0, max=1 << 31, help="Copies of each; 0: one on each node that is there, at most three."),
     ] = 0,
     retention_bytes: Annotated[
         int, typer.Option(min=0, max=NUMBER_MAX, help="Drop the oldest beyond so many bytes; 0: keep all.")

@@ -323,9 +323,9 @@ def tail(path: Path, lines: int = 5) -> str:
         return "no log"
 
 
-def wait_until(what: str, is_so: Callable[[], bool], timeout_s: float) -> None:
+def wait_until(what: str, is_so: Callable[[], bool], timeout_s: float, look_s: float = 0.05) -> None:
     deadline = time.monotonic() + timeout_s
     while not is_so():
         if time.monotonic() > deadline:
             raise ClusterError(f"not within {timeout_s:.0f} s: {what}")
-        time.sleep(0.05)
+        time.sleep(look_s)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from ordercast.core.errors import InvariantBroken, RemoteProtocolError
 from ordercast.core.ids import pack_u64
 from ordercast.core.machine import Effect, Event, Hand, SetTimer, Start, TimerFired
-from ordercast.membership.commands import not_understood
+from ordercast.membership.commands import CHANGES_LEVEL, not_understood
 from ordercast.membership.reassignment import Reassignment
 from ordercast.membership.refusals import Code
 from ordercast.membership.settings import COMMAND_FRAMING_BYTES, HEARTBEAT_BYTES_MAX, MembershipSettings
@@ -42,6 +42,7 @@ from ordercast.v1.membership_pb2 import (
     MarkNode,
     Node,
     RemoveGroup,
+    RemoveNode,
     RetireIncarnations,
 )
 
@@ -188,9 +189,14 @@ class Membership:
         }
 
     def heartbeat_answer(self, request: HeartbeatRequest) -> HeartbeatResponse:
-        """Incarnation 0 if nobody of that name is registered. Who was removed is over."""
+        """Incarnation 0 if nobody of that name is registered. Who was removed is over, even if that is forgotten:
+        it is who has seen no more than we have, for it registered before it saw anything.
+        """
         node = self.state.nodes.get(request.name) or self.state.removed.get(request.name)
         if node is None:
+            return HeartbeatResponse(ended=0 < request.revision <= self.state.revision)
+        if node.incarnation < request.incarnation:
+            # It has registered again, and a leader that is new may not have heard of that yet.
             return HeartbeatResponse()
         return HeartbeatResponse(incarnation=node.incarnation, ended=node.ended)
 
@@ -212,10 +218,18 @@ class Membership:
             self._refuse(event.tag, Code.RESOURCE_EXHAUSTED, "too many commands wait: repeat it later")
 
     def _why_not_now(self, command: Command) -> str | None:
-        """What older software does not know must not reach the log: members with it would judge otherwise."""
-        if command.WhichOneof("what") == "raise_level":
+        """What older software does not know must not reach the log: members with it would judge otherwise. What
+        would be right at another moment is kept out of it here, too, before anything is agreed.
+        """
+        what = command.WhichOneof("what")
+        if what == "raise_level":
             return "the level of a cluster rises by itself, when all nodes have it"
-        return not_understood(command, self.state.level) if self.state.cluster_id else None
+        if not self.state.cluster_id:
+            return None
+        why_not = not_understood(command, self.state.level)
+        if why_not is None and what == "create_group":
+            why_not = self.state.why_not_now(command.create_group)
+        return why_not
 
     def _refuse(self, tag: bytes, code: Code, message: str) -> None:
         result = CommandResult(code=code, message=message, revision=self.state.revision)
@@ -371,6 +385,7 @@ class Membership:
         self.heard = {name: heard for name, heard in self.heard.items() if name in self.state.nodes}
         for node in nodes:
             self._judge(node)
+            self._forget_gateway(node)
         involved = [node for node in nodes if "sequencer" in node.services or "gateway" in node.services]
         self._retire(involved)
         self._remove_groups(involved)
@@ -433,6 +448,16 @@ class Membership:
         if (suspected, read_only) != (node.suspected, node.read_only):
             mark = MarkNode(name=node.name, incarnation=node.incarnation, suspected=suspected, read_only=read_only)
             self._duty(about, Command(mark_node=mark))
+
+    def _forget_gateway(self, node: Node) -> None:
+        """What runs nothing but a gateway holds nothing: when it is over, it leaves the list, which has an end.
+
+        If it comes back it is new there. One that is drained somebody wants to look after himself.
+        """
+        if not node.ended or list(node.services) != ["gateway"] or node.draining:
+            return
+        if self.state.level >= CHANGES_LEVEL and self.state.has_room_for_removed():
+            self._duty(f"node {node.name}", Command(remove_node=RemoveNode(node=node.name)))
 
     def _retire(self, involved: list[Node]) -> None:
         """Retire what nobody holds open, once everyone has said so twice.

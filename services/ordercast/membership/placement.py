@@ -63,6 +63,25 @@ def place(nodes: Sequence[Node], groups: Iterable[Group], count: int, *, with_ac
     return Placement(replicas, acceptors)
 
 
+def passing_shortage(nodes: Collection[Node], *, with_acceptors: bool = True) -> str | None:
+    """Why a group that leaves it open how many replicas it gets is not to be placed now; None if it may be.
+
+    It would keep for good what it gets in a bad moment. So a node that is only suspected, or has no room, is still
+    one that there is. This is no part of the agreed state: whoever proposes a group looks at it before.
+    """
+    for service in ("sequencer", "consensus") if with_acceptors else ("sequencer",):
+        staying = [node for node in nodes if service in node.services and not (node.ended or node.draining)]
+        wanted = min(REPLICAS_DEFAULT, len(staying))
+        usable = len(usable_nodes(staying, service))
+        if usable < wanted:
+            return (
+                f"of {len(staying)} nodes with the service {service} only {usable} can take something new: "
+                "wait for those that are suspected or have a full disk, or say that fewer replicas than "
+                f"{wanted} will do"
+            )
+    return None
+
+
 def _choose(
     candidates: list[Node], service: str, count: int, load: Mapping[str, int], preferred: Container[str]
 ) -> tuple[str, ...]:

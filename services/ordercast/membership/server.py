@@ -73,8 +73,10 @@ class MembershipServer(MembershipServiceServicer):
             raise Refused(
                 grpc.StatusCode.RESOURCE_EXHAUSTED, "too many commands", "TOO_MANY_CALLS", retry_after_s=1
             )
-        if request.command.WhichOneof("what") == "register":
-            check_name(context, request.command.register.name)
+        # What a process says of itself, nobody says for it.
+        what = request.command.WhichOneof("what")
+        if what in ("register", "end_incarnation"):
+            check_name(context, getattr(request.command, what).name)
         self._number += 1
         tag = pack_u64(self._number)
         call = self._calls[tag] = asyncio.get_running_loop().create_future()

@@ -5,6 +5,9 @@ own, and its machines count the openings of the data directory instead. A member
 disk has forgotten its votes and does not vote (protocols/paxos/log_admission.py) until the new disk is registered
 under its name. Others let it in all the same, so that it can learn. A disk that votes is let in only if it is the
 first one that we met under its name, or one that was readmitted.
+
+Who the members are never changes: a majority of one list need not meet a majority of another. So each disk
+remembers the list that it voted with, and members with different lists do not speak to each other.
 """
 
 import os
@@ -20,6 +23,7 @@ from ordercast.protocols.paxos.log import LogReplica, MayVote
 from ordercast.protocols.paxos.log_admission import VotingChanged
 from ordercast.runtime.mesh import WIRE_VERSION, Events, Mesh, Unwelcome
 from ordercast.runtime.node import SYSTEM, Node
+from ordercast.runtime.storage import Storage, StorageError
 from ordercast.runtime.telemetry.meters import Meters
 from ordercast.telemetry.schema import names
 from ordercast.v1.frame_pb2 import CHANNEL_MEMBERSHIP, Frame, Hello
@@ -41,7 +45,8 @@ class MembershipProcess:
 
     def __init__(self, node: Node) -> None:
         self.node = node
-        members = tuple(sorted(node.settings.members))
+        members = self.members = tuple(sorted(node.settings.members))
+        remember_members(node.storage, members)
         disk = node.storage.node_id
         self.incarnation = (
             int.from_bytes(disk) % DISKS * DISK_STEP
@@ -98,9 +103,11 @@ class MembershipProcess:
         suspected = {name for name, node in nodes.items() if node.suspected}
         meters.gauge(names.METRIC_NODES).set(len(nodes))
         meters.gauge(names.METRIC_NODES_SUSPECTED).set(len(suspected))
+        is_leading = self.machine.leader == self.node.name
+        meters.gauge(names.METRIC_MEMBERSHIP_LEADING).set(int(is_leading))
         for name in sorted(suspected - self._suspected):
             meters.counter(names.METRIC_SUSPICIONS).add(1, name)
-            if self.node.telemetry is not None and self.machine.leader == self.node.name:
+            if self.node.telemetry is not None and is_leading:
                 self.node.telemetry.event(names.EVENT_SUSPECTED, {names.ATTRIBUTE_NODE: name})
         self._suspected = suspected
 
@@ -118,7 +125,7 @@ class MembershipProcess:
             case VotingChanged(votes=True, life=life):
                 log.info("this membership node votes", life=life)
             case VotingChanged():
-                others = sorted(set(self.node.settings.members) - {self.node.name})
+                others = sorted(set(self.members) - {self.node.name})
                 log.warning("this membership node does not vote: its disk was empty", others=others)
 
     def _readmit(self) -> None:
@@ -144,11 +151,11 @@ class MembershipProcess:
             cluster_id=self.machine.state.cluster_id,
             mute=not self.log.state.votes,
             life=self.log.state.life,
+            members=self.members,
         )
 
     async def _check(self, hello: Hello) -> None:
-        if hello.process not in self.node.settings.members:
-            raise Unwelcome(f"{hello.process!r} is no membership node")
+        check_members(self.members, hello)
         if not hello.node_id:
             raise Unwelcome(f"{hello.process!r} does not say which disk it has")
         mine = self.machine.state.cluster_id
@@ -170,6 +177,27 @@ class MembershipProcess:
         for section in frame.sections:
             if section.domain == SYSTEM:
                 self.node.host.receive(SYSTEM, peer, incarnation, section.packets)
+
+
+def remember_members(storage: Storage, members: tuple[str, ...]) -> None:
+    known = storage.meta_get(b"members")
+    if known is None:
+        # Before this disk promises anything to them.
+        storage.meta_put(b"members", ",".join(members).encode())
+    elif known.decode() != ",".join(members):
+        raise StorageError(
+            f"the membership nodes of this disk's cluster are {known.decode()}, and not {','.join(members)}: "
+            "they stay the same for good"
+        )
+
+
+def check_members(members: tuple[str, ...], hello: Hello) -> None:
+    if hello.process not in members:
+        raise Unwelcome(f"{hello.process!r} is no membership node")
+    # Older software does not say.
+    if hello.members and tuple(hello.members) != members:
+        theirs, ours = ",".join(hello.members), ",".join(members)
+        raise Unwelcome(f"{hello.process!r} takes {theirs} for the membership nodes; here they are {ours}")
 
 
 def disk_to_remember(known: bytes | None, hello: Hello) -> bytes:

@@ -23,7 +23,7 @@ from ordercast.membership.names import (
     checked_settings,
     quoted,
 )
-from ordercast.membership.placement import NotEnoughNodes, place
+from ordercast.membership.placement import NotEnoughNodes, passing_shortage, place
 from ordercast.membership.refusals import Code, Refused, precondition
 from ordercast.protocols.catalogue import WITH_VIEWS, check_domain, check_group
 from ordercast.v1.membership_pb2 import (
@@ -350,13 +350,17 @@ class State:
 
     def make_room_for_removed(self) -> None:
         """Forget the node that was removed first, of those of which nothing can be open any more."""
-        if len(self.removed) < limits.TOMBSTONES_MAX:
-            return
-        forgettable = [node for node in self.removed.values() if node.incarnation < self.retired]
-        if not forgettable:
+        if not self.has_room_for_removed():
             message = "too many nodes were removed of whose gateways something may still be open: repeat it later"
             raise Refused(Code.RESOURCE_EXHAUSTED, message)
-        self._forget_changes(self.removed.pop(forgettable[0].name).revision)
+        if len(self.removed) >= limits.TOMBSTONES_MAX:
+            self._forget_changes(self.removed.pop(self._forgettable()[0]).revision)
+
+    def has_room_for_removed(self) -> bool:
+        return len(self.removed) < limits.TOMBSTONES_MAX or bool(self._forgettable())
+
+    def _forgettable(self) -> list[str]:
+        return [name for name, node in self.removed.items() if node.incarnation < self.retired]
 
     def _forget_changes(self, revision: int) -> None:
         self.changes_from = max(self.changes_from, revision)
@@ -408,6 +412,13 @@ class State:
         elif (domain.protocol, dict(domain.settings)) != (create.protocol, settings):
             raise Refused(Code.ALREADY_EXISTS, f"there is a domain {create.name} with other settings")
         result.domain.CopyFrom(domain)
+
+    def why_not_now(self, create: CreateGroup) -> str | None:
+        """Of a group that would get fewer replicas at present than it will find later. Changes nothing."""
+        domain = self.domains.get(create.domain or limits.DOMAIN_DEFAULT)
+        if create.replicas or domain is None or create.name in self.groups:
+            return None
+        return passing_shortage(self.nodes.values(), with_acceptors=domain.protocol not in WITH_VIEWS)
 
     def _create_group(self, create: CreateGroup, result: CommandResult) -> None:
         check_name("group", create.name)

@@ -86,6 +86,8 @@ class Directory:
         #: By id; those that are being deleted are still here.
         self.groups: dict[str, Group] = {}
         self.group_by_name: dict[str, Group] = {}
+        #: By domain: the revision at which one of its groups last changed.
+        self._groups_changed: dict[str, int] = {}
         #: Injected faults: processes that this one cannot call.
         self.cut_off: frozenset[str] = frozenset()
         self.on_change: Callable[[], None] = lambda: None
@@ -158,6 +160,7 @@ class Directory:
         for domain in change.domains:
             self.domains[domain.name] = domain
         for group in change.groups:
+            self._groups_changed[group.domain] = max(self._groups_changed.get(group.domain, 0), group.revision)
             if group.state == GROUP_STATE_DELETED:
                 self.groups.pop(group.id, None)
             else:
@@ -166,7 +169,7 @@ class Directory:
         self.on_change()
 
     def view(self, domain: str) -> DomainView:
-        view = DomainView(domain=domain, number=self.revision)
+        view = DomainView(domain=domain, number=self.revision, changed=self._groups_changed.get(domain, 0))
         for _, group in sorted(self.groups.items()):
             if group.domain == domain:
                 view.groups.append(group_view(group))

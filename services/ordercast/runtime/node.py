@@ -61,6 +61,7 @@ from ordercast.v1.membership_pb2 import (
     CommandResult,
     Domain,
     DomainView,
+    EndIncarnation,
     GroupProgress,
     HeartbeatRequest,
     RegisterNode,
@@ -84,14 +85,21 @@ CHANGING_S = 0.1
 FURTHER_S = 0.02
 #: So long a process that stops waits for views without it.
 LEAVE_S_MAX = 3.0
-#: Nothing was decided about a command that is answered so: it may be repeated.
+#: And so long a gateway to be heard that it is over.
+END_S_MAX = 2.0
+#: Nothing was changed by a command that is answered so: it may be tried again, as another request.
 COME_AGAIN = (grpc.StatusCode.UNAVAILABLE.value[0], grpc.StatusCode.RESOURCE_EXHAUSTED.value[0])
 
 #: The domain of membership's own machines: no domain of users has such a name.
 SYSTEM = "#membership"
 
-#: Who talks to whom.
-CONVERSATIONS = (("sequencer", "sequencer"), ("sequencer", "consensus"), ("sequencer", "gateway"))
+#: Who talks to whom. Acceptors hand their votes over when a configuration follows another.
+CONVERSATIONS = (
+    ("sequencer", "sequencer"),
+    ("sequencer", "consensus"),
+    ("sequencer", "gateway"),
+    ("consensus", "consensus"),
+)
 
 
 class Service(Protocol):
@@ -266,6 +274,8 @@ class Node:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.incarnation and set(self.settings.services) == {"gateway"}:
+            await self._end_incarnation()
         for service in self.services:
             await service.stop()
         if self.telemetry is not None:
@@ -330,6 +340,14 @@ class Node:
             self.storage.meta_put(b"cluster_id", result.registered.cluster_id)
         log.info("registered", incarnation=self.incarnation)
 
+    async def _end_incarnation(self) -> None:
+        """Whoever holds data is waited for when it is gone. A gateway alone is not, and can say so itself."""
+        command = Command(end_incarnation=EndIncarnation(name=self.name, incarnation=self.incarnation))
+        try:
+            await self.directory.execute(command, timeout_s=END_S_MAX)
+        except Refused as refused:
+            log.warning("membership did not hear that this gateway is over", why=str(refused))
+
     async def _execute_patiently(self, command: Command) -> CommandResult:
         """Whoever starts first waits for a majority of the membership nodes."""
         while True:
@@ -338,6 +356,8 @@ class Node:
                 if result.code not in COME_AGAIN:
                     return result
                 why = result.message
+                # Another request, for this one is answered: membership would remember that.
+                command.request_id = b""
             except Refused as refused:
                 why = str(refused)
             log.info("waiting for membership", peers=sorted(self.settings.members), why=why)
@@ -483,7 +503,8 @@ class Node:
         known = self._views.get(name)
         clock = self.clock.read()
         news: list[Event] = []
-        if known is None or list(known.groups) != list(view.groups):
+        # Also of changes that views do not show: others name them, and what names them waits until we have heard.
+        if known is None or known.changed != view.changed or list(known.groups) != list(view.groups):
             news.append(ViewChanged(*clock, view))
         for process, incarnation in sorted(self.directory.ended().items()):
             if incarnation and (known is None or self._ended.get(process) != incarnation):

@@ -4,6 +4,7 @@ A group is created by a view that has it. To delete one it is closed first: gate
 no process mentions it any more, the next views do not have it.
 """
 
+import zlib
 from random import Random
 
 from ordercast.core.machine import NamesGroups
@@ -14,6 +15,8 @@ from ordercast.v1.membership_pb2 import DomainView, GroupView
 
 #: The longest time after which a process hears of a change. Most hear of it much sooner.
 LATE_S_MAX = 1.5
+#: From one change to the next: the others are about other domains, nodes, cursors.
+REVISIONS = 3
 
 
 class Membership:
@@ -93,7 +96,7 @@ class Membership:
         if kind not in ("group_created", "group_closed", "group_deleted"):
             self.changed[name] = None
         self.changes[kind] = self.changes.get(kind, 0) + 1
-        view = DomainView(domain=self.view.domain, number=self.view.number + 1)
+        view = DomainView(domain=self.view.domain, number=self.view.number + REVISIONS)
         view.groups.extend(self.groups[name] for name in sorted(self.groups))
         self.view.CopyFrom(view)
         self.history.append((view, tuple(self.closed)))
@@ -106,7 +109,16 @@ class Membership:
     # ----------------------------------------------------------------------------------------- telling
 
     def tell(self, name: str, number: int) -> None:
-        self.world.processes[name].follow(number, *self.history[number])
+        self.world.processes[name].follow(number, *self._heard_by(name, number))
+
+    def _heard_by(self, name: str, number: int) -> tuple[DomainView, tuple[str, ...]]:
+        """Besides, it has heard of revisions that are about something else, and some hear of more than others."""
+        view, closed = self.history[number]
+        heard = DomainView()
+        heard.CopyFrom(view)
+        heard.changed = view.number
+        heard.number += zlib.crc32(f"{name} {number}".encode()) % REVISIONS
+        return heard, closed
 
     def tell_all(self) -> None:
         for name in self.world.processes:
@@ -118,7 +130,7 @@ class Membership:
         if self.random is not None and process.followed < number:
             number = self.random.randint(process.followed, number)
             self.world.after(self.random.random() * LATE_S_MAX, self.tell, process.name, len(self.history) - 1)
-        return (number, *self.history[number])
+        return (number, *self._heard_by(process.name, number))
 
     def who_is_late(self) -> str:
         """Who has not heard of everything yet, or an empty string."""

@@ -150,7 +150,7 @@ class Section(_message.Message):
     def __init__(self, domain: _Optional[str] = ..., packets: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("version", "channel", "process", "incarnation", "node_id", "cluster_id", "to", "mute", "life")
+    __slots__ = ("version", "channel", "process", "incarnation", "node_id", "cluster_id", "to", "mute", "life", "members")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
     PROCESS_FIELD_NUMBER: _ClassVar[int]
@@ -160,6 +160,7 @@ class Hello(_message.Message):
     TO_FIELD_NUMBER: _ClassVar[int]
     MUTE_FIELD_NUMBER: _ClassVar[int]
     LIFE_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
     version: int
     channel: Channel
     process: str
@@ -169,7 +170,8 @@ class Hello(_message.Message):
     to: str
     mute: bool
     life: int
-    def __init__(self, version: _Optional[int] = ..., channel: _Optional[_Union[Channel, str]] = ..., process: _Optional[str] = ..., incarnation: _Optional[int] = ..., node_id: _Optional[bytes] = ..., cluster_id: _Optional[bytes] = ..., to: _Optional[str] = ..., mute: _Optional[bool] = ..., life: _Optional[int] = ...) -> None: ...
+    members: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, version: _Optional[int] = ..., channel: _Optional[_Union[Channel, str]] = ..., process: _Optional[str] = ..., incarnation: _Optional[int] = ..., node_id: _Optional[bytes] = ..., cluster_id: _Optional[bytes] = ..., to: _Optional[str] = ..., mute: _Optional[bool] = ..., life: _Optional[int] = ..., members: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Frame(_message.Message):
     __slots__ = ("sections",)

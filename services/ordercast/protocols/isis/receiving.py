@@ -4,6 +4,8 @@ A message names its view. Of an older one it is dropped; of a newer one it is ke
 sent it must be the life that the view means: an earlier one said what it said to another view.
 """
 
+import math
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from ordercast.core.errors import RemoteProtocolError
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Of one group and view. Beyond that they are dropped, and asked for again when the view is here.
 EARLY_MAX = 4096
+#: Of all groups together. Beyond that they are dropped, and asked for again when the DomainView is here.
+AHEAD_MAX = 4096
 
 
 class Receiving:
@@ -26,8 +30,11 @@ class Receiving:
         self.machine = machine
         #: By group and view that we have not heard of.
         self.early: dict[tuple[str, int], list[Receive]] = {}
+        #: Those of them of which something was dropped.
+        self.early_dropped: dict[tuple[str, int], None] = {}
         #: Casts from somebody who knows a later DomainView than we do.
         self.ahead: list[Receive] = []
+        self.is_ahead_dropped = False
 
     def early_count(self) -> int:
         return len(self.ahead) + sum(len(kept) for kept in self.early.values())
@@ -36,11 +43,24 @@ class Receiving:
         """Some of them may count now; what is for views that we are not in never will."""
         view = self.machine.view
         assert view is not None
-        for name, number in [key for key in self.early if self._is_void(view.groups.get(key[0]), *key)]:
-            del self.early[(name, number)]
+        for key in self._early_keys():
+            if self._is_void(view.groups.get(key[0]), *key):
+                self._forget_early(key)
         ahead, self.ahead = self.ahead, []
+        is_dropped, self.is_ahead_dropped = self.is_ahead_dropped, False
         for event in ahead:
             self.machine.receive_again(event)
+        if is_dropped:
+            # Nobody would send it again by himself: the connection is the same.
+            for replica in self.machine.replicas.values():
+                self._resume_all(replica)
+
+    def _early_keys(self) -> list[tuple[str, int]]:
+        return [*self.early, *(key for key in self.early_dropped if key not in self.early)]
+
+    def _forget_early(self, key: tuple[str, int]) -> None:
+        self.early.pop(key, None)
+        self.early_dropped.pop(key, None)
 
     # ---------------------------------------------------------------------------------------------- views
 
@@ -49,10 +69,13 @@ class Receiving:
         replica = self.machine.replicas.get(group)
         if replica is not None and replica.current is not None and replica.view == view:
             return replica
-        self.keep_early(event, group, view)
+        self.keep_early(event, group, view, at_most=EARLY_MAX)
         return None
 
-    def keep_early(self, event: Receive, group: str, view: int) -> None:
+    def keep_early(self, event: Receive, group: str, view: int, at_most: float = math.inf) -> None:
+        """What a change of view consists of is said once, and has an end. The rest may be too much, and a Resume
+        brings it again.
+        """
         replica = self.machine.replicas.get(group)
         known = self.machine.view.groups.get(group) if self.machine.view is not None else None
         is_over = replica is not None and view <= replica.view
@@ -61,13 +84,16 @@ class Receiving:
             self.machine.stale(event)
             return
         kept = self.early.setdefault((group, view), [])
-        if len(kept) < EARLY_MAX:
+        if len(kept) < at_most:
             kept.append(event)
+        else:
+            self.early_dropped[(group, view)] = None
 
     def replay_early(self, group: str, view: int) -> None:
         """We have heard of the view. What is for another stage of it is kept again."""
-        for key in [key for key in self.early if key[0] == group and key[1] < view]:
-            del self.early[key]
+        for key in self._early_keys():
+            if key[0] == group and key[1] < view:
+                self._forget_early(key)
         for event in self.early.pop((group, view), []):
             self.machine.receive_again(event)
 
@@ -104,13 +130,15 @@ class Receiving:
         if cast.domain_view > machine.view_number:
             # It may come behind what is for us, in a group that we do not know we are in; and what is acknowledged
             # counts as delivered as soon as what precedes it is.
-            if len(self.ahead) < EARLY_MAX:
+            if len(self.ahead) < AHEAD_MAX:
                 self.ahead.append(event)
+            else:
+                self.is_ahead_dropped = True
             return
         if key[1] == era.received[member] + 1:
             self._take(replica, era, cast)
         elif key[1] > era.received[member] + 1:
-            return  # The connection is new: what is missing comes, and this again.
+            return  # The connection is new, or something was dropped: what is missing comes, and this again.
         if cast.HasField("position"):
             machine.ordering.hear(replica, era, cast.position, cast.key)
             machine.touched[replica.name] = None
@@ -150,13 +178,21 @@ class Receiving:
             replica.reset[peer] = None
 
     def entered(self, replica: Replica) -> None:
-        """A view is here: what came of it before is kept, but for what a new connection lost."""
+        """A view is here: what came of it before is kept, but for what a new connection lost or was too much."""
+        era = replica.current
+        if era is not None:
+            key = (replica.name, era.view)
+            self._resume_all(replica, None if key in self.early_dropped else replica.reset)
+            self.early_dropped.pop(key, None)
+            replica.reset = {}
+
+    def _resume_all(self, replica: Replica, among: Container[str] | None = None) -> None:
+        """Ask all other members of its view; or only some, by name."""
         era = replica.current
         if era is not None:
             for member, name in enumerate(era.members):
-                if member != era.me and (replica.reset is None or name in replica.reset):
+                if member != era.me and (among is None or name in among):
                     self._resume(replica, era, member)
-            replica.reset = {}
 
     def _resume(self, replica: Replica, era: Era, member: int) -> None:
         resume = Resume(group=replica.name, view=era.view, received=era.received[member], positions=era.ordered)

@@ -223,7 +223,7 @@ class Speaking:
     def _send(self, replica: Replica, waiting: Waiting) -> None:
         machine = self.machine
         era = replica.installed
-        assert era is not None
+        assert era is not None and machine.view is not None
         self.ids.pop((replica.name, waiting.envelope.header.id), None)
         # [5.2 step 3] Nobody may hear of what follows an order before the order.
         machine.ordering.tell_all(at_once=True)
@@ -243,7 +243,7 @@ class Speaking:
             whole=True,
             epoch=machine.epochs.epoch,
             envelope=waiting.envelope,
-            domain_view=machine.view_number,
+            domain_view=machine.view.changed,
         )
         era.take(key, cast, stamp)
         if machine.observe:

@@ -19,7 +19,7 @@ from ordercast.sim.isis.membership import ViewMembership
 from ordercast.sim.isis.mutants.assertions import ISIS_ASSERTIONS
 from ordercast.sim.mutants.mutant import Mutant, register
 from ordercast.v1.isis_pb2 import Cast, Flush, IsisRecord
-from ordercast.v1.membership_pb2 import Configuration, GroupView
+from ordercast.v1.membership_pb2 import Configuration, DomainView, GroupView
 
 VIEWS: list[Mutant] = []
 mutant = partial(register, VIEWS, silenced=ISIS_ASSERTIONS)
@@ -164,6 +164,15 @@ def _counts_go_on(
             if name in before.members:
                 index, count = era.members.index(name), before.received[before.members.index(name)]
                 era.received[index] = era.delivered[index] = count
+
+
+_view = View.__init__
+
+
+@mutant("casts-name-what-was-heard", "they name the last change of groups", (View, "__init__"))
+def _changed_by_whatever_was_heard(self: View, view: DomainView) -> None:
+    _view(self, view)
+    self.changed = self.number
 
 
 # -------------------------------------------------------------------------------- what is over once all are there
