@@ -44,14 +44,17 @@ PASSING = (
     grpc.StatusCode.UNKNOWN,
 )
 
+#: An address and an incarnation.
+Place = tuple[str, int]
+
 Response = TypeVar("Response")
 
 
 class Reading:
     def __init__(self, node: Node) -> None:
         self.node = node
-        #: By process: its address, and a channel there.
-        self._channels: dict[str, tuple[str, Any]] = {}
+        #: By process: where it was and in which life, and a channel there.
+        self._channels: dict[str, tuple[Place, Any]] = {}
         #: By group: where its furthest replica was when somebody last asked, and when that was.
         self._ends: dict[str, tuple[float, int]] = {}
         self._is_stopped = False
@@ -292,15 +295,18 @@ class Reading:
             raise Refused(grpc.StatusCode.UNAVAILABLE, "this gateway is stopping", "STOPPING")
         self._check_reachable(name)
         node = self.node.directory.nodes[name]
+        # A process that was started again may be elsewhere, under the same name: a channel to where it was would
+        # try that place again and again.
+        place = (self.node.credentials.locate(node.peer_address, name), node.incarnation)
         found = self._channels.get(name)
-        if found is None or found[0] != node.peer_address:
-            channel = self.node.credentials.dial(node.peer_address, name, CHANNEL_OPTIONS)
-            found = self._channels[name] = (node.peer_address, channel)
+        if found is None or found[0] != place:
+            channel = self.node.credentials.dial_at(place[0], name, CHANNEL_OPTIONS)
+            found = self._channels[name] = (place, channel)
         return found[1]
 
     def _forget(self, name: str, channel: Any) -> None:
         """The next call dials anew, with the certificate of that moment; those that are under way may end."""
-        if self._channels.get(name, ("", None))[1] is channel:
+        if name in self._channels and self._channels[name][1] is channel:
             del self._channels[name]
 
 
