@@ -142,6 +142,7 @@ def test_only_the_tables_of_isis_are_measured_on_a_cluster(args: list[str], word
     assert word in result.stderr
 
 
+@pytest.mark.long
 def test_casts_are_measured_on_a_cluster_and_stand_beside_what_was_published(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -161,8 +161,10 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
     names = ("--cert-key",) if "key" in signature.parameters else ("--cert-key", "--key")
     options = {**_OPTIONS, "cert_key": (_key_option(*names), None)}
     # A command that waits until something is done has a --timeout for that, and the usual one for each answer.
-    if "timeout" in signature.parameters:
-        del options["timeout"]
+    # One that finds gateways by itself has a --gateway that may be left out.
+    for name in ("timeout", "gateway"):
+        if name in signature.parameters:
+            del options[name]
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for name, (annotation, default) in options.items()
@@ -171,6 +173,7 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(**given: Any) -> None:
         chosen: dict[str, Any] = {name: given.pop(name) for name in options}
+        chosen.setdefault("gateway", given.get("gateway") or GATEWAY_DEFAULT)
         chosen.setdefault("timeout", min(given.get("timeout") or TIMEOUT_S_DEFAULT, TIMEOUT_S_DEFAULT))
         connection = _connection(**chosen)
         with exit_codes(), quiet_end():

@@ -11,6 +11,7 @@ from ordercast.cli import (
     domain,
     exit_codes,
     group,
+    kube,
     node,
     papers,
     publish,
@@ -36,6 +37,7 @@ app.add_typer(domain.app, name="domain")
 app.add_typer(group.app, name="group")
 app.add_typer(cursor.app, name="cursor")
 app.add_typer(node.app, name="node")
+app.add_typer(kube.app, name="kube")
 app.command("rebalance")(rebalance.rebalance)
 app.command("publish")(publish.publish)
 app.command("subscribe")(subscribe.subscribe)

@@ -16,6 +16,8 @@ from rich.table import Table
 
 out = Console()
 err = Console(stderr=True)
+#: What a cell holds that has nothing to say.
+NOTHING = "-"
 
 Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document on stdout.")]
 
@@ -49,14 +51,30 @@ def say(text: str) -> None:
 
 
 def print_table(headings: Iterable[str], rows: Iterable[Iterable[str]], numbers: Iterable[str] = ()) -> None:
-    """Columns whose headings are among `numbers` stand to the right."""
+    """Columns whose headings are among `numbers` stand to the right. The first has names, and is never cut."""
     right = list(numbers)
     table = Table()
-    for heading in headings:
-        table.add_column(heading, justify="right" if heading in right else "left")
+    for place, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if heading in right else "left", no_wrap=place == 0)
     for row in rows:
         table.add_row(*row)
     out.print(table, markup=False, highlight=False)
+
+
+def print_columns(rows: list[dict[str, str]], numbers: tuple[str, ...]) -> None:
+    """Without columns in which there is nothing to see: terminals are narrow."""
+    if not rows:
+        return
+    headings = [heading for heading in rows[0] if any(row[heading] != NOTHING for row in rows)]
+    print_table(headings, [[row[heading] for heading in headings] for row in rows], numbers)
+
+
+def print_verdict(troubles: list[str]) -> None:
+    """The last lines of the command: what is wrong, or that nothing is."""
+    for trouble in troubles:
+        out.print(trouble, style="red", markup=False, highlight=False, soft_wrap=True)
+    if not troubles:
+        out.print("healthy", style="bold green")
 
 
 def bytes_fields(name: str, value: bytes) -> dict[str, str]:
