@@ -1,0 +1,14 @@
+"""What messages of causal groups carry to say what they come after, for tests."""
+
+from ordercast.v1.isis_pb2 import CastKey, CastStamp, GroupTime
+
+IDS = {"a": "a#1", "b": "b#2", "c": "c#3"}
+
+
+def time_of(group: str, view: int, counts: dict[int, int] | None = None) -> GroupTime:
+    members = sorted(counts or {})
+    return GroupTime(group=IDS[group], view=view, members=members, counts=[(counts or {})[m] for m in members])
+
+
+def stamp(view: int, member: int, number: int, *times: GroupTime, total: bool = False) -> CastStamp:
+    return CastStamp(view=view, key=CastKey(member=member, number=number), times=times, total=total)
