@@ -67,8 +67,6 @@ def pod_templates(found: list[Object]) -> Iterator[tuple[str, Object]]:
         match each["kind"]:
             case "Pod":
                 template = each
-            case "CronJob":
-                template = spec["jobTemplate"]["spec"]["template"]
             case "StatefulSet" | "Deployment" | "Job":
                 template = spec["template"]
             case _:

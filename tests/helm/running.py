@@ -134,7 +134,7 @@ class Release:
                 time.sleep(0.2)
 
     def run(self, kind: str) -> subprocess.CompletedProcess[str]:
-        """What the one Job, CronJob or Pod of the chart would do, to its end."""
+        """What the one Job or Pod of the chart would do, to its end."""
         (template,) = [each for name, each in pod_templates(self.objects) if name.startswith(f"{kind}/")]
         words, environment = self._told(container_of(template), "job", "127.0.0.1", self.folder)
         assert words[0] == "python"

@@ -1,16 +1,18 @@
 """What the chart says and looks up when it is installed over something that is there."""
 
+import copy
 import re
 import shlex
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
 from deploy.kubernetes.rendering import CHART, Refused, rendered, run
 from ordercast.cli.main import app
-from tests.helm.api_server import with_statefulset
+from tests.helm.api_server import with_objects, with_statefulset
 from tests.helm.chart import NAMESPACE, PREFIX, PROFILES, RELEASE, named, objects
 
 # --- Membership nodes are fixed
@@ -22,6 +24,11 @@ def asked(kubeconfig: Path, *settings: str) -> str:
     return run("template", RELEASE, str(CHART), *place, *given)
 
 
+def installed(component: str, *settings: str) -> dict[str, Any]:
+    """The StatefulSet of an installation with these."""
+    return named(objects("default", *settings), "StatefulSet", f"{PREFIX}-{component}")
+
+
 @pytest.mark.parametrize(
     ("component", "settings", "advice"),
     [
@@ -29,22 +36,71 @@ def asked(kubeconfig: Path, *settings: str) -> str:
         ("node", ["profile=compact"], "set compact.replicas back to 5"),
     ],
 )
+@pytest.mark.parametrize("running", [5, 0])
 def test_another_number_of_membership_nodes_is_refused(
-    component: str, settings: list[str], advice: str, tmp_path: Path
+    component: str, settings: list[str], advice: str, running: int, tmp_path: Path
 ):
-    objects()  # Leaves it out where there is no Helm.
-    with with_statefulset(f"{PREFIX}-{component}", NAMESPACE, 5, tmp_path) as kubeconfig:
+    """Also while there are none, for a back-up."""
+    five = f"{'compact' if component == 'node' else component}.replicas=5"
+    there = copy.deepcopy(installed(component, *settings, five))
+    there["spec"]["replicas"] = running
+    with with_statefulset(there, NAMESPACE, tmp_path) as kubeconfig:
         with pytest.raises(Refused, match="there are 5 membership nodes, and they are fixed for good") as refused:
             asked(kubeconfig, *settings)
         assert advice in str(refused.value)
-        section = "compact" if component == "node" else "membership"
-        assert "StatefulSet" in asked(kubeconfig, *settings, f"{section}.replicas=5")
+        assert "StatefulSet" in asked(kubeconfig, *settings, five)
 
 
-def test_a_first_installation_finds_nothing_and_goes_on(tmp_path: Path):
-    objects()
-    with with_statefulset("somebody-else-s", NAMESPACE, 5, tmp_path) as kubeconfig:
+@pytest.mark.parametrize("settings", [["profile=compact"], ["fullnameOverride=other"]])
+def test_values_that_would_begin_anew_beside_what_is_there_are_refused(settings: list[str], tmp_path: Path):
+    with with_statefulset(installed("membership"), NAMESPACE, tmp_path) as kubeconfig:
+        with pytest.raises(Refused, match="would begin anew, without data") as refused:
+            asked(kubeconfig, *settings)
+        assert f"the StatefulSet {PREFIX}-membership" in str(refused.value)
         assert "StatefulSet" in asked(kubeconfig)
+
+
+def test_a_first_installation_beside_that_of_others_goes_on(tmp_path: Path):
+    there = copy.deepcopy(installed("membership", "membership.replicas=5"))
+    there["metadata"]["labels"]["app.kubernetes.io/instance"] = "somebody-else-s"
+    with with_statefulset(there, NAMESPACE, tmp_path) as kubeconfig:
+        assert "StatefulSet" in asked(kubeconfig)
+
+
+# --- Certificates are there
+
+
+@pytest.mark.parametrize(
+    ("files", "refusal"),
+    [
+        (None, "tls.secretName is certificates, and the namespace orders has no such Secret: create it first"),
+        (["tls.crt", "tls.key"], "the Secret certificates has no ca.crt"),
+        (["tls.crt", "tls.key", "ca.crt"], None),
+    ],
+)
+def test_a_secret_that_is_missing_or_lacks_something_is_refused(
+    files: list[str] | None, refusal: str | None, tmp_path: Path
+):
+    objects()
+    settings = ("profile=compact", "tls.enabled=true", "tls.secretName=certificates")
+    place = f"/api/v1/namespaces/{NAMESPACE}"
+    account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "default"}}
+    there = {f"{place}/serviceaccounts/default": account}
+    if files is not None:
+        metadata = {"name": "certificates"}
+        data = dict.fromkeys(files, "")
+        there[f"{place}/secrets/certificates"] = {
+            "kind": "Secret",
+            "apiVersion": "v1",
+            "metadata": metadata,
+            "data": data,
+        }
+    with with_objects(there, tmp_path) as kubeconfig:
+        if refusal is None:
+            assert "StatefulSet" in asked(kubeconfig, *settings)
+        else:
+            with pytest.raises(Refused, match=refusal):
+                asked(kubeconfig, *settings)
 
 
 # --- What it prints

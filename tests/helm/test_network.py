@@ -97,7 +97,10 @@ def test_values_say_who_is_outside():
     (clients,) = [
         rule for rule in rules if port_names(rule) == ["clients"] and "namespaceSelector" in rule["from"][0]
     ]
-    assert clients["from"] == [{"namespaceSelector": {"matchLabels": {"orders": "client"}}}]
+    assert clients["from"] == [
+        {"namespaceSelector": {"matchLabels": {"orders": "client"}}},
+        {"ipBlock": {"cidr": "10.0.0.0/8"}},
+    ]
     (scraping,) = [rule for rule in rules if port_names(rule) == ["metrics"]]
     names = scraping["from"][0]["namespaceSelector"]["matchLabels"]
     assert names == {"kubernetes.io/metadata.name": "monitoring"}

@@ -210,14 +210,6 @@ def test_gateways_scale_by_processor_time_and_not_by_the_chart():
     assert of_kind(objects(), "HorizontalPodAutoscaler") == []
 
 
-def test_a_gateway_without_a_volume_is_forgotten_when_it_is_over():
-    (forgetting,) = of_kind(objects(), "CronJob")
-    container = container_of(forgetting["spec"]["jobTemplate"]["spec"]["template"])
-    assert f"--prefix={workloads(objects())['gateway']['metadata']['name']}-" in container["args"]
-    assert of_kind(objects("production"), "CronJob") == []
-    assert of_kind(objects("compact"), "CronJob") == []
-
-
 def spread_of(pod: Object) -> tuple[str | None, list[tuple[str, str]]]:
     anti: dict[str, Any] = pod.get("affinity", {}).get("podAntiAffinity", {})
     constraints = pod.get("topologySpreadConstraints", [])

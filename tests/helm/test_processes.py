@@ -242,7 +242,6 @@ def test_what_runs_in_jobs_is_there(profile: str):
     everything = objects(profile)
     scripts = named(everything, "ConfigMap", f"{PREFIX}-scripts")["data"]
     templates: list[Any] = [each["spec"]["template"] for each in of_kind(everything, "Job")]
-    templates += [each["spec"]["jobTemplate"]["spec"]["template"] for each in of_kind(everything, "CronJob")]
     templates += of_kind(everything, "Pod")
     for template in templates:
         python, path = container_of(template)["command"]

@@ -62,8 +62,6 @@ def test_the_separate_profile_becomes_a_cluster_in_which_nobody_talks_who_may_no
         assert len(made.pods) == 3 + 3 + 3 + 2 + 1
         made.start()
         made.wait_ready()
-        forgotten = made.run("CronJob")
-        assert (forgotten.returncode, forgotten.stdout) == (0, ""), forgotten.stderr
         seen: set[Way] = set()
 
         def everybody_talks() -> bool:

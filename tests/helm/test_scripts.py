@@ -11,18 +11,14 @@ from typing import Any
 import pytest
 
 import ordercast
-from ordercast.local.cluster import LocalCluster, Member, free_ports, wait_until
-from ordercast.v1.membership_pb2 import Node
+from ordercast.local.cluster import LocalCluster
 from tests.helm.scripts import SCRIPTS, loaded
-
-#: Nodes that are killed are over sooner than usual; not too soon, for a busy machine makes others silent too.
-SOON = ["--detection.end-after-s=15"]
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """Three nodes, and room for one more replica."""
-    with LocalCluster(tmp_path_factory.mktemp("cluster"), nodes=3, workers=2, options=SOON) as started:
+    with LocalCluster(tmp_path_factory.mktemp("cluster"), nodes=3, workers=2) as started:
         started.start()
         started.wait_healthy(timeout_s=90)
         yield started
@@ -187,46 +183,3 @@ def test_messages_that_come_back_in_another_order_are_noticed(monkeypatch: pytes
     assert script.differences("g", sent, [(7, b"a"), (8, b"b"), (10, b"c")]) == [
         "g: b'c' at offset 9 was sent, and b'c' is read at 10"
     ]
-
-
-# --- Gateways that are over
-
-
-@pytest.mark.long
-def test_a_gateway_whose_pod_is_gone_is_forgotten_and_no_other_node(
-    cluster: LocalCluster, client: ordercast.SyncConnection
-):
-    gone, other = "oc-gateway-7f9c-abcde", "elsewhere-gateway-1"
-    for name in (gone, other):
-        peer_port, client_port = free_ports(2)
-        cluster.members[name] = Member(name, ("gateway",), cluster.directory / name, peer_port, client_port)
-        cluster.start([name])
-    cluster.wait_healthy([gone, other], timeout_s=90)
-    done = run(cluster, "forget_gateways", "--prefix=oc-gateway-")
-    assert (done.returncode, done.stdout) == (0, "")
-    for name in (gone, other):
-        cluster.kill(name)
-        del cluster.members[name]
-
-    def are_over() -> bool:
-        return {gone, other} <= {node.name for node in client.nodes() if node.ended}
-
-    wait_until("the gateways are over", are_over, 90)
-    done = run(cluster, "forget_gateways", "--prefix=oc-gateway-")
-    assert (done.returncode, done.stdout) == (0, f"forgot {gone}\n")
-    wait_until("it is forgotten", lambda: gone not in {node.name for node in client.nodes()}, 30)
-    assert other in {node.name for node in client.nodes()}
-
-
-@pytest.mark.parametrize(
-    ("node", "is_gone"),
-    [
-        (Node(name="oc-gateway-1", services=["gateway"], ended=True), True),
-        (Node(name="oc-gateway-1", services=["gateway"], suspected=True), False),
-        (Node(name="oc-gateway-1", services=["gateway", "sequencer"], ended=True), False),
-        (Node(name="oc-sequencer-1", services=["sequencer"], ended=True), False),
-        (Node(name="oc2-gateway-1", services=["gateway"], ended=True), False),
-    ],
-)
-def test_only_gateways_alone_that_are_over_are_gone(node: Node, is_gone: bool, monkeypatch: pytest.MonkeyPatch):
-    assert loaded("forget_gateways", monkeypatch).is_gone(node, "oc-gateway-") is is_gone

@@ -60,11 +60,6 @@ gateway:
 {{- ternary "node" "gateway" (eq .Values.profile "compact") -}}
 {{- end -}}
 
-{{/* Whether something besides clients talks to gateways: Jobs and tests. */}}
-{{- define "ordercast.forgetsGateways" -}}
-{{- if and (eq .Values.profile "separate") (eq .Values.gateway.kind "Deployment") }}true{{ end -}}
-{{- end -}}
-
 {{/* The jobs of Prometheus, as dashboards and alerts know them, each with its components. */}}
 {{- define "ordercast.scrapeJobs" -}}
 ordercast: {{ include "ordercast.nodes" . | fromYaml | keys | sortAlpha | toJson }}

@@ -18,6 +18,7 @@ Of two processes that talk in frames the one with the lower name dials, so both 
 - {from: sequencer, to: sequencer, ports: [peers, frames]}
 - {from: sequencer, to: consensus, ports: [peers, frames]}
 - {from: consensus, to: sequencer, ports: [peers, frames]}
+- {from: consensus, to: consensus, ports: [peers, frames]}
 - {from: sequencer, to: gateway, ports: [peers, frames]}
 - {from: gateway, to: sequencer, ports: [peers, frames]}
 - {from: clients, to: gateway, ports: [clients]}

@@ -76,14 +76,29 @@ Values that are well formed and make no sense. Each sentence says what is wrong,
 {{- end -}}
 {{- end -}}
 
-{{/* Only where there is a cluster to ask: `helm template` knows of none. */}}
+{{/*
+Only where there is a cluster to ask: `helm template` knows of none. How many there are is what they were told: pods may
+be scaled to none, for a back-up.
+*/}}
 {{- define "ordercast.validateMembersStay" -}}
 {{- $component := include "ordercast.membershipComponent" . -}}
-{{- $replicas := (index (include "ordercast.nodes" . | fromYaml) $component).replicas -}}
-{{- $there := lookup "apps/v1" "StatefulSet" .Release.Namespace (printf "%s-%s" (include "ordercast.fullname" .) $component) -}}
-{{- if $there -}}
-{{- if ne (int $there.spec.replicas) (int $replicas) -}}
-{{- fail (printf "there are %d membership nodes, and they are fixed for good: set %s.replicas back to %d" (int $there.spec.replicas) (ternary "compact" "membership" (eq $component "node")) (int $there.spec.replicas)) -}}
+{{- $replicas := int (index (include "ordercast.nodes" . | fromYaml) $component).replicas -}}
+{{- $name := printf "%s-%s" (include "ordercast.fullname" .) $component -}}
+{{- range (lookup "apps/v1" "StatefulSet" .Release.Namespace "").items -}}
+{{- $labels := .metadata.labels | default dict -}}
+{{- $isOurs := and (eq (get $labels "app.kubernetes.io/name") $.Chart.Name) (eq (get $labels "app.kubernetes.io/instance") $.Release.Name) -}}
+{{- if and $isOurs (has (get $labels "app.kubernetes.io/component") (list "membership" "node")) -}}
+{{- if ne .metadata.name $name -}}
+{{- fail (printf "the membership nodes of this release are the StatefulSet %s, and they are fixed for good: with these values %s would begin anew, without data. Leave profile and fullnameOverride as they were, or install a second release" .metadata.name $name) -}}
+{{- end -}}
+{{- range .spec.template.spec.containers -}}
+{{- range .args -}}
+{{- $there := splitList "," . | len -}}
+{{- if and (hasPrefix "--membership=" .) (ne $there $replicas) -}}
+{{- fail (printf "there are %d membership nodes, and they are fixed for good: set %s.replicas back to %d" $there (ternary "compact" "membership" (eq $component "node")) $there) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -92,6 +107,9 @@ Values that are well formed and make no sense. Each sentence says what is wrong,
 {{- if .Values.tls.enabled -}}
 {{- if and (eq .Values.tls.source "secret") (not .Values.tls.secretName) -}}
 {{- fail "tls.enabled needs certificates: set tls.secretName to a Secret with tls.crt, tls.key and ca.crt, or tls.source=certManager" -}}
+{{- end -}}
+{{- if eq .Values.tls.source "secret" -}}
+{{- include "ordercast.validateSecret" . -}}
 {{- end -}}
 {{- if and (eq .Values.tls.source "certManager") (not .Values.tls.certManager.issuerRef.name) -}}
 {{- fail "tls.source=certManager needs who signs: set tls.certManager.issuerRef.name to an Issuer or ClusterIssuer" -}}
@@ -102,6 +120,22 @@ Values that are well formed and make no sense. Each sentence says what is wrong,
 {{- end -}}
 {{- if and .Values.tls.extraDnsNames (not (and .Values.tls.enabled (eq .Values.tls.source "certManager"))) -}}
 {{- fail "tls.extraDnsNames is for certificates that cert-manager makes: set tls.enabled and tls.source=certManager, or put the names into the certificate of tls.secretName" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Every namespace has the account: without it, there is no cluster to ask, or no namespace yet. */}}
+{{- define "ordercast.validateSecret" -}}
+{{- if lookup "v1" "ServiceAccount" .Release.Namespace "default" -}}
+{{- $name := .Values.tls.secretName -}}
+{{- $secret := lookup "v1" "Secret" .Release.Namespace $name -}}
+{{- if not $secret -}}
+{{- fail (printf "tls.secretName is %s, and the namespace %s has no such Secret: create it first, with tls.crt, tls.key and ca.crt" $name .Release.Namespace) -}}
+{{- end -}}
+{{- range $file := list "tls.crt" "tls.key" "ca.crt" -}}
+{{- if not (hasKey ($secret.data | default dict) $file) -}}
+{{- fail (printf "the Secret %s has no %s: processes show tls.crt with tls.key, and trust what ca.crt signed. Put all three into it" $name $file) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 
