@@ -49,17 +49,39 @@ class Prometheus:
 @contextmanager
 def prometheus(folder: Path, targets: Mapping[str, Mapping[str, str]]) -> Iterator[Prometheus]:
     """With the targets of each job (nodes, telemetry, analytics), by name."""
-    executable = program("prometheus")
-    config = folder / "config"
-    shutil.copytree(CONFIG, config)
-    file = config / "local.yml"
-    file.write_text(re.sub(r"_interval: 10s", "_interval: 1s", file.read_text()))
+    config = copied(folder)
     for job in ("nodes", "telemetry", "analytics"):
         found = [
             {"targets": [where], "labels": {"instance": name}} for name, where in targets.get(job, {}).items()
         ]
         # JSON is YAML.
         (config / "targets" / f"{job}.yml").write_text(json.dumps(found))
+    with running(folder, config / "local.yml") as server:
+        yield server
+
+
+def copied(folder: Path) -> Path:
+    """Our files, which may be changed there."""
+    config = folder / "config"
+    shutil.copytree(CONFIG, config)
+    return config
+
+
+def without_kubernetes(config: Path, pods: list[dict[str, Any]]) -> Path:
+    """For Prometheus as Debian builds it, which cannot ask Kubernetes: a file has what that would have said."""
+    (config / "pods.json").write_text(json.dumps(pods))
+    file = config / "kubernetes.yml"
+    asked, told = "kubernetes_sd_configs: &pods [{role: pod}]", "file_sd_configs: &pods [{files: [pods.json]}]"
+    text = file.read_text().replace(asked, told).replace("kubernetes_sd_configs:", "file_sd_configs:")
+    assert told in text
+    file.write_text(text)
+    return file
+
+
+@contextmanager
+def running(folder: Path, file: Path) -> Iterator[Prometheus]:
+    executable = program("prometheus")
+    file.write_text(re.sub(r"_interval: 10s", "_interval: 1s", file.read_text()))
     (port,) = free_ports(1)
     command = [
         executable,
@@ -69,7 +91,10 @@ def prometheus(folder: Path, targets: Mapping[str, Mapping[str, str]]) -> Iterat
         "--enable-feature=exemplar-storage",
     ]
     server = Prometheus(port, folder / "prometheus.log")
-    with server.log.open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log, cwd=config) as process:
+    with (
+        server.log.open("wb") as log,
+        subprocess.Popen(command, stdout=log, stderr=log, cwd=file.parent) as process,
+    ):
         try:
             wait_until(f"Prometheus is ready: {tail(server.log)}", server.is_ready, START_S_MAX)
             yield server

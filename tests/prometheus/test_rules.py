@@ -8,6 +8,7 @@ import yaml
 
 from tests.prometheus.expressions import errors, recorded, rules
 from tests.prometheus.programs import CONFIG, promtool
+from tests.prometheus.server import copied, without_kubernetes
 from tests.tidy.rules import ROOT
 
 TESTS = sorted(Path(__file__).parent.glob("*.test.yml"))
@@ -18,6 +19,11 @@ DOCUMENT = ROOT / "docs" / "monitoring.md"
 @pytest.mark.parametrize("name", ["prometheus.yml", "local.yml"])
 def test_prometheus_takes_the_configuration(name: str):
     done = promtool("check", "config", CONFIG / name)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_prometheus_takes_the_configuration_for_kubernetes(tmp_path: Path):
+    done = promtool("check", "config", without_kubernetes(copied(tmp_path), []))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
