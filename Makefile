@@ -12,7 +12,7 @@ JRE ?= openjdk-17-jre-headless
 PROTOC_PLUGINS := python pyi grpc_python
 PROTO_FILES = $(wildcard proto/ordercast/v1/*.proto)
 
-.PHONY: help setup java demo demo-analytics run test test-long test-kafka lint baseline proto schema dashboards helm sim chaos bench simbench mutants papers lock clean
+.PHONY: help setup java demo demo-analytics run test test-long test-kafka test-k8s lint baseline proto schema dashboards helm sim chaos bench simbench mutants papers lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -111,6 +111,10 @@ test-long: setup .venv/.bench .venv/.analytics .venv/.chart .venv/.k8s .venv/.pr
 
 test-kafka: setup .venv-kafka/.ready build/kafka/broker/.ready build/kafka/connector/.ready ## run the job from Kafka
 	.venv-kafka/bin/pytest -n0 tests/kafka
+
+# Images have to be where the cluster finds them: ORDERCAST_IMAGE, ORDERCAST_NEXT_IMAGE, ORDERCAST_ANALYTICS_IMAGE.
+test-k8s: setup .venv/.chart .venv/.k8s .venv/.prometheus ## install the chart on the cluster of KUBECONFIG, and be hard on it
+	$(BIN)/pytest -n0 -vv --durations=0 --override-ini timeout=1200 tests/k8s
 
 lint: setup ## check format, style, types and the wire contract
 	$(BIN)/ruff format --check

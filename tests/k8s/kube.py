@@ -1,0 +1,56 @@
+"""kubectl, as those use it who look after a cluster. It acts on whatever KUBECONFIG names."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+from ordercast.local import cluster
+from tests.left_out import leave_out
+
+#: No promise of anybody, only the end of a test that would hang.
+PATIENCE_S = 180.0
+#: Looking takes processor time, which what is looked at has use for.
+LOOK_S = 1.0
+
+Object = dict[str, Any]
+
+
+class KubectlFailed(Exception):  # noqa: N818 (it names what happened)
+    """The text is what kubectl said."""
+
+
+def require_cluster() -> None:
+    """Leaves the test out where there is no cluster to run it on."""
+    if "KUBECONFIG" not in os.environ:
+        leave_out("tests on Kubernetes: KUBECONFIG names no cluster")
+    if shutil.which("kubectl") is None:
+        leave_out("tests on Kubernetes: there is no kubectl")
+    kubectl("get", "--raw", "/readyz", timeout_s=20)
+
+
+def kubectl(*arguments: str, stdin: str | None = None, timeout_s: float = PATIENCE_S) -> str:
+    done = subprocess.run(
+        ["kubectl", *arguments], input=stdin, capture_output=True, text=True, check=False, timeout=timeout_s
+    )
+    if done.returncode:
+        raise KubectlFailed(f"kubectl {' '.join(arguments)}: {done.stderr}{done.stdout}")
+    return done.stdout
+
+
+def get(*arguments: str) -> Object:
+    return dict(json.loads(kubectl("get", *arguments, "--output=json")))
+
+
+def node_address() -> str:
+    """Of a machine of the cluster, as others reach it."""
+    (first, *_) = get("nodes")["items"]
+    return next(a["address"] for a in first["status"]["addresses"] if a["type"] == "InternalIP")
+
+
+def wait_until(
+    what: str, is_so: Callable[[], bool], timeout_s: float = PATIENCE_S, look_s: float = LOOK_S
+) -> None:
+    cluster.wait_until(what, is_so, timeout_s, look_s)

@@ -1,0 +1,60 @@
+"""A pod comes back with its volume, and without it."""
+
+import contextlib
+
+from ordercast.runtime.node import EXIT_REFUSED
+from tests.cluster.trial import Progress
+from tests.k8s.installation import PREFIX, Installation
+from tests.k8s.kube import KubectlFailed, wait_until
+from tests.k8s.under_load import run_under_load
+
+POD = f"{PREFIX}-sequencer-1"
+REFUSAL = ("belongs to a node with another disk", f"ordercast node give-up-disk {POD}")
+
+
+def test_a_pod_that_comes_back_with_its_volume_is_the_same_member(separate: Installation):
+    before = separate.nodes()[POD]
+
+    def during(progress: Progress) -> None:
+        separate.delete_pod(POD)
+        progress.wait_for_receipts()
+
+    run_under_load(separate, "volume-kept", during)
+    after = separate.nodes()[POD]
+    assert after["incarnation"] > before["incarnation"]
+    same = ("name", "services", "peer_address")
+    assert {key: after[key] for key in same} == {key: before[key] for key in same}
+
+
+def test_a_pod_whose_volume_was_deleted_is_refused_until_the_disk_is_given_up_and_then_gets_its_replicas_back(
+    separate: Installation,
+):
+    claim = f"data-{POD}"
+
+    def is_refused() -> bool:
+        pod = separate.pod(POD)
+        return pod is not None and pod.restarts > 0 and pod.exit_code == EXIT_REFUSED
+
+    def says_why() -> bool:
+        # Kubernetes clears containers away that ended, also the one before the last while we ask for it.
+        with contextlib.suppress(KubectlFailed):
+            said = separate.logs(POD, "--previous")
+            return all(text in said for text in REFUSAL)
+        return False
+
+    def during(progress: Progress) -> None:
+        volume = separate.get("pvc", claim)["spec"]["volumeName"]
+        separate.kubectl("delete", "pvc", claim, "--wait=false")
+        separate.kubectl("delete", "pod", POD, "--wait=false")
+        wait_until(f"{POD} is refused", is_refused)
+        assert separate.get("pvc", claim)["spec"]["volumeName"] != volume
+        wait_until(f"{POD} says why", says_why)
+        progress.wait_for_receipts()
+        separate.ordercast("node", "give-up-disk", POD, "--yes")
+        # Kubernetes waits longer each time before it starts it again: a new pod is started at once.
+        separate.delete_pod(POD)
+        progress.wait_for_receipts()
+
+    run_under_load(separate, "volume-lost", during)
+    wait_until("the cluster is healthy", separate.is_healthy)
+    assert "volume-lost-a" in separate.nodes()[POD]["groups"]
