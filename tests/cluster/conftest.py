@@ -1,23 +1,29 @@
 """Clusters of real processes for tests: made on demand, or one that the tests of a module share.
 
-Whatever a test does, its processes are killed at the end; when it fails, the report has the tail of their logs.
+Whatever a test does, its processes are killed at the end. When it fails, the report has the tail of their logs,
+and what they say of their groups: something that hangs may hang in a view or a configuration.
 """
 
 import itertools
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
+from google.protobuf import text_format
 
 from ordercast.local.cluster import LocalCluster, tail
 from ordercast.local.setup import create_groups
-from tests.cluster.asking import assert_replicas_agree
+from ordercast.v1.gateway_pb2 import DescribeGroupRequest, ListGroupsRequest
+from tests.cluster.asking import assert_replicas_agree, raw
+from tests.cluster.trial import gateway_of
 
 #: A machine that runs other tests at the same time is slow.
 START_S_MAX = 90.0
 LOG_LINES = 40
+ANSWER_S_MAX = 5.0
 
 #: For reports of failures: those that run now, and those that ended with the test that is reported.
 _running: list[LocalCluster] = []
@@ -33,8 +39,22 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         for cluster in (*_running, *_ended):
             for member in cluster.members.values():
                 report.sections.append((f"log of {member.name}", tail(member.log, LOG_LINES)))
+        for cluster in _running:
+            report.sections.append(("groups", "\n".join(described_groups(cluster))))
     _ended.clear()
     return report
+
+
+def described_groups(cluster: LocalCluster) -> Iterator[str]:
+    """As the first gateway that answers describes them."""
+    for member in cluster.running("gateway"):
+        if member.is_paused:
+            continue
+        with raw(gateway_of(cluster, member.name)) as stub, suppress(grpc.RpcError):
+            for group in stub.ListGroups(ListGroupsRequest(), timeout=ANSWER_S_MAX).groups:
+                found = stub.DescribeGroup(DescribeGroupRequest(name=group.name), timeout=ANSWER_S_MAX)
+                yield text_format.MessageToString(found, as_one_line=True)
+            return
 
 
 @contextmanager

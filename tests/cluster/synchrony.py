@@ -13,7 +13,7 @@ from ordercast.local.reconfiguring import is_settled
 from ordercast.local.setup import create_domain, create_groups
 from ordercast.v1.membership_pb2 import Group
 from tests.cluster.changing import ask, wait_for_group, wait_until_settled
-from tests.cluster.trial import PATIENCE_S, Progress, gateway_of, trial
+from tests.cluster.trial import PATIENCE_S, Progress, gateway_of, mend, trial
 
 CAUSAL, TOTAL = "causal", "total"
 
@@ -31,7 +31,7 @@ def run_in_views(
     """A trial with these groups. Where nothing may be sent to several, the second has a producer of its own."""
     create_groups(cluster.gateways, groups, domain=ordering)
     together, beside = (groups, ()) if ordering == CAUSAL else (groups[:1], groups[1:2])
-    report = asyncio.run(trial(cluster, during, together, beside))
+    report = asyncio.run(trial(cluster.gateways, during, together, beside, lambda: mend(cluster)))
     report.check()
     wait_until_settled(cluster, groups)
     assert_view_synchrony(cluster, groups)

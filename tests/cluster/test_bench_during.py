@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from ordercast.cli.main import app
 
 
+@pytest.mark.long
 def test_two_replicas_are_replaced_under_load_and_all_agree_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

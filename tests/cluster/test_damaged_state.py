@@ -104,8 +104,10 @@ def test_a_damaged_record_of_one_group_has_that_group_seeded_anew_and_no_other(c
 
 @pytest.mark.parametrize(
     ("kind", "prefix"),
-    [("clock", SCALATOM + records.CLOCK), ("acceptor", ACCEPTOR)],
-    ids=["a clock", "votes"],
+    [
+        pytest.param("clock", SCALATOM + records.CLOCK, marks=pytest.mark.long, id="a clock"),
+        pytest.param("acceptor", ACCEPTOR, id="votes"),
+    ],
 )
 def test_damage_that_is_no_single_groups_has_all_groups_of_the_node_seeded_anew(cluster, kind, prefix):
     groups = [f"{kind}-a", f"{kind}-b"]
@@ -146,6 +148,7 @@ def test_a_node_that_is_killed_whenever_it_finds_damage_is_still_seeded_anew(clu
 # -------------------------------------------------------------------------------------------- files as a whole
 
 
+@pytest.mark.long
 def test_a_worker_whose_disk_lost_what_it_had_synced_is_seeded_anew(cluster):
     """The database looks sound, and is an older one: all that it says may have been said otherwise since."""
     groups = ["older-a", "older-b"]

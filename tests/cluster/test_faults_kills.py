@@ -32,7 +32,16 @@ def victims(cluster: LocalCluster, kind: str) -> list[str]:
             return [f"{kind}-3"]
 
 
-@pytest.mark.parametrize("kind", ["membership leader", "membership follower", "consensus", "sequencer", "gateway"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "membership leader",
+        "membership follower",
+        "consensus",
+        "sequencer",
+        pytest.param("gateway", marks=pytest.mark.long),
+    ],
+)
 def test_any_kind_of_process_can_be_killed_under_load(apart, kind):
     def during(progress: Progress) -> None:
         for name in victims(apart, kind):

@@ -34,6 +34,7 @@ def test_the_node_that_leads_membership_is_paused_and_acknowledges_nothing_stale
     run_trial(cluster, during)
 
 
+@pytest.mark.long
 def test_the_process_that_coordinates_is_paused_and_others_take_over(make_cluster):
     """Where all could do it, gateways name the replica with the highest name."""
     cluster = make_cluster(separate=True, fault_injection=True)

@@ -21,6 +21,7 @@ def test_a_run_of_random_kills_pauses_and_partitions_is_clean(tmp_path, ordering
     assert report.actions
 
 
+@pytest.mark.long
 def test_a_run_in_which_replicas_change_all_the_time_and_disks_are_lost_is_clean(tmp_path):
     report = ReconfiguringChaos(tmp_path, seconds=SECONDS, seed=13, protocol="isis").run()
     assert report.is_clean, report.document()

@@ -83,6 +83,7 @@ def test_all_are_killed_at_once_twice_in_a_row(cluster, ordering):
 # ------------------------------------------------------------------------------------------- wrongly left out
 
 
+@pytest.mark.long
 def test_a_member_is_paused_until_it_is_left_out_and_comes_back(cluster):
     """It wakes up with what it believes, and takes part in nothing before it is in a view again."""
     groups = ["paused-a", "paused-b"]

@@ -5,15 +5,22 @@ import shutil
 
 import grpc
 
-from ordercast.local.cluster import HOST, ClusterError, LocalCluster, wait_until
+from ordercast.local.cluster import HOST, ClusterError, LocalCluster, free_ports, wait_until
 from ordercast.local.setup import create_groups
 from ordercast.runtime.node import EXIT_REFUSED
 from ordercast.v1.membership_pb2 import Command, CommandResult, ExecuteRequest, GiveUpDisk
 from ordercast.v1.membership_pb2_grpc import MembershipServiceStub
-from tests.cluster.trial import PATIENCE_S, exit_code, log_of, membership_leader, start_again, wait_for_log
+from tests.cluster.trial import (
+    NO_LEADER_S,
+    PATIENCE_S,
+    assert_nobody_leads_any_more,
+    exit_code,
+    log_of,
+    membership_leader,
+    start_again,
+    wait_for_log,
+)
 
-#: How long a state that should not change is watched.
-NO_LEADER_S = 5.0
 #: So that a killed node is soon found missing.
 OPTIONS = ("--detection.suspect-s=1.0", "--detection.end-after-s=2.0")
 
@@ -67,6 +74,12 @@ def test_a_cluster_is_founded_when_all_its_membership_nodes_were_there_and_not_b
     cluster.kill("membership-3")
     assert membership_leader(cluster) is not None
     create_groups(cluster.gateways, ["a"])
+    # And never other ones: a majority of two lists need not meet.
+    cluster.members["membership-3"].extra = [f"--membership=membership-4={HOST}:{free_ports(1)[0]}"]
+    cluster.start(["membership-3"])
+    assert exit_code(cluster, "membership-3") == EXIT_REFUSED
+    members = "membership-1,membership-2,membership-3"
+    assert f"are {members}, and not {members},membership-4" in log_of(cluster, "membership-3")
 
 
 def test_a_membership_node_without_its_disk_votes_again_when_the_old_disk_is_given_up(make_cluster):
@@ -81,7 +94,7 @@ def test_a_membership_node_without_its_disk_votes_again_when_the_old_disk_is_giv
     before = len(log_of(cluster, lost.name))
     cluster.start([lost.name])
     wait_for_log(cluster, "membership-1", "came back without its disk")
-    assert membership_leader(cluster, NO_LEADER_S) is None
+    assert_nobody_leads_any_more(cluster)
     assert MUTE in log_of(cluster, lost.name)[before:]
 
     # Nor is it taken for the old one.

@@ -55,6 +55,22 @@ def replace(cluster: LocalCluster, name: str, node: str) -> Group:
     return begin_change(cluster, name, "replace", node, stranger_to(cluster, group_of(cluster, name)))
 
 
+def test_replicas_are_removed_and_added_where_every_service_is_a_process_of_its_own(make_cluster):
+    """Acceptors that are nothing else have to hand their votes over, too."""
+    cluster = make_cluster(separate=True, fault_injection=True)
+    groups = ["apart-a", "apart-b"]
+
+    def during(progress: Progress) -> None:
+        for name in groups:
+            change(cluster, name, "remove", "sequencer-3")
+            progress.wait_for_receipts(A_FEW)
+            change(cluster, name, "add", "", "sequencer-3")
+            progress.wait_for_receipts(A_FEW)
+        wait_until_settled(cluster, groups)
+
+    run_trial(cluster, during, groups)
+
+
 @pytest.mark.parametrize(
     "victim",
     [

@@ -28,6 +28,7 @@ from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 from ordercast.v1.membership_pb2 import (
     Command,
     DeleteGroup,
+    EndIncarnation,
     ExecuteRequest,
     HeartbeatRequest,
     RegisterNode,
@@ -231,9 +232,12 @@ def test_a_peer_is_who_its_certificate_says(secured: Secured) -> None:
         assert code_of(calls["Connect"]) == "PERMISSION_DENIED"
         assert code_of(calls["Heartbeat"]) == "PERMISSION_DENIED"
         register = RegisterNode(name="node-1", services=["gateway"], peer_address=f"{HOST}:1")
-        command = ExecuteRequest(command=Command(register=register, request_id=b"impostor"))
+        end = EndIncarnation(name="node-1", incarnation=1)
         execute = MembershipServiceStub(channel).Execute
-        assert code_of(lambda: execute(command, timeout=CALL_S_MAX)) == "PERMISSION_DENIED"
+        for command in (Command(register=register), Command(end_incarnation=end)):
+            command.request_id = b"impostor"
+            request = ExecuteRequest(command=command)
+            assert code_of(lambda request=request: execute(request, timeout=CALL_S_MAX)) == "PERMISSION_DENIED"
     assert secured.is_serving()
 
 

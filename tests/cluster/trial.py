@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import grpc
 
 import ordercast
-from ordercast.core.ids import group_name
 from ordercast.errors import OrdercastError
 from ordercast.local.audit import Acknowledged, Evidence, SentMessage, Verdict, audit
 from ordercast.local.cluster import HOST, ClusterError, LocalCluster, wait_until
@@ -35,6 +34,8 @@ PAUSE_S = 0.01
 AGAIN = 2 * PRODUCERS * IN_FLIGHT
 #: No promise of the cluster, only the end of a test that would hang.
 PATIENCE_S = 90.0
+#: How long it is watched that nobody leads.
+NO_LEADER_S = 5.0
 
 
 class Progress:
@@ -106,21 +107,33 @@ def run_trial(
     beside: Sequence[str] = (),
 ) -> TrialReport:
     """Makes those groups that are not there, runs the fault under load, mends, settles, and checks."""
-    create_groups(cluster.gateways, groups)
-    report = asyncio.run(trial(cluster, during, groups, beside))
+    return run_trial_at(cluster.gateways, during, groups, beside, lambda: mend(cluster))
+
+
+def run_trial_at(
+    gateways: Sequence[str],
+    during: Callable[[Progress], None],
+    groups: Sequence[str],
+    beside: Sequence[str],
+    mend: Callable[[], None],
+) -> TrialReport:
+    """The same, wherever the cluster is that these gateways belong to."""
+    create_groups(gateways, groups)
+    report = asyncio.run(trial(gateways, during, groups, beside, mend))
     report.check()
     return report
 
 
 async def trial(
-    cluster: LocalCluster,
+    gateways: Sequence[str],
     during: Callable[[Progress], None],
-    groups: Sequence[str] = GROUPS,
-    beside: Sequence[str] = (),
+    groups: Sequence[str],
+    beside: Sequence[str],
+    mend: Callable[[], None],
     seed: int = 1,
 ) -> TrialReport:
     """`beside` are groups with a producer of their own, whose receipts count as nobody's progress."""
-    load, other = Load(cluster.gateways, groups, seed), Load(cluster.gateways, beside, seed + 1)
+    load, other = Load(gateways, groups, seed), Load(gateways, beside, seed + 1)
     other.evidence = load.evidence
     progress = Progress(load)
     producing = [(load, f"producer-{number}") for number in range(PRODUCERS)] + [(other, "beside")] * bool(beside)
@@ -136,23 +149,21 @@ async def trial(
         await asyncio.to_thread(progress.wait_for_receipts)
         await asyncio.to_thread(during, progress)
         load.is_stopping = other.is_stopping = True
-        await asyncio.to_thread(mend, cluster)
+        await asyncio.to_thread(mend)
         await asyncio.wait(producers, timeout=PATIENCE_S)
         await load.caught_up(PATIENCE_S)
-        await asyncio.to_thread(wait_for_equal_logs, cluster.gateways[0], PATIENCE_S)
+        await asyncio.to_thread(wait_for_equal_logs, gateways[0], PATIENCE_S)
     finally:
         for task in tasks:
             task.cancel()
         ended = await asyncio.gather(*tasks, return_exceptions=True)
-    await asyncio.to_thread(collect_logs, cluster.gateways[0], load.evidence)
     # Other trials on the same cluster have groups of their own.
-    judged = {*groups, *beside}
-    load.evidence.logs = {id_: logs for id_, logs in load.evidence.logs.items() if group_name(id_) in judged}
+    await asyncio.to_thread(collect_logs, gateways[0], load.evidence, groups={*groups, *beside})
     verdict = audit(load.evidence)
     for outcome in ended:
         if isinstance(outcome, Exception):
             verdict.find(f"a client ended with {outcome!r}")
-    verified = await asyncio.to_thread(verify, cluster.gateways[0])
+    verified = await asyncio.to_thread(verify, gateways[0])
     failed = load.failed | other.failed
     behind = replicas_behind(load.evidence)
     return TrialReport(verdict, verified, len(load.evidence.sent), failed, len(progress.refused), behind)
@@ -208,12 +219,12 @@ def others_than(cluster: LocalCluster, *names: str) -> list[str]:
 
 
 def membership_leader(cluster: LocalCluster, patience_s: float = PATIENCE_S) -> str | None:
-    """The name of the process; None if there is no leader for so long.
+    """The name of the process; None if there is no leader for so long. All are asked once at least.
 
     Only a leader answers to heartbeats, even to those of strangers.
     """
     deadline = time.monotonic() + patience_s
-    while time.monotonic() < deadline:
+    while True:
         for member in cluster.running("membership"):
             with grpc.insecure_channel(f"{HOST}:{member.peer_port}") as channel:
                 try:
@@ -221,5 +232,12 @@ def membership_leader(cluster: LocalCluster, patience_s: float = PATIENCE_S) -> 
                 except grpc.RpcError:
                     continue
             return member.name
+        if time.monotonic() >= deadline:
+            return None
         time.sleep(0.1)
-    return None
+
+
+def assert_nobody_leads_any_more(cluster: LocalCluster) -> None:
+    """Who led with a majority that is gone notices only after a while that too few follow."""
+    wait_until("nobody leads", lambda: membership_leader(cluster, patience_s=0.0) is None, PATIENCE_S)
+    assert membership_leader(cluster, NO_LEADER_S) is None
