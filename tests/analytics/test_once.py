@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 
 from ordercast.analytics.audit.findings import AUDITED, VIOLATION
 from ordercast.analytics.job import Job
@@ -53,6 +54,7 @@ def batch(spark: Any, tables: Tables, stream: Stream) -> pd.DataFrame:
     return stream.transform(spark.read.parquet(str(tables.path(EVENTS)))).toPandas()
 
 
+@pytest.mark.long
 def test_a_second_run_finishes_what_was_open_and_late_deliveries_are_audited_but_not_in_windows_that_are_over(
     spark: Any, tmp_path: Path
 ):

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import grpc
 
+from ordercast.local.cluster import free_ports
 from ordercast.runtime import link, mesh
 from ordercast.runtime.frame_listener import FrameListener
 from ordercast.runtime.mesh import WELCOME, WIRE_VERSION, Events, Mesh
@@ -59,11 +60,13 @@ class Process:
             version=WIRE_VERSION, channel=CHANNEL_DOMAINS, process=self.name, incarnation=self.incarnation
         )
 
-    async def start(self, port=0):
+    async def start(self, port=None):
+        # Not one that the system chooses: somebody else could be given that while a test has this process down.
+        (port,) = free_ports(1) if port is None else (port,)
         serve_peers(SimpleNamespace(mesh=self.mesh, system_mesh=None, peer_server=self.server, frames=self.frames))
         self.frames.start("127.0.0.1", 0)
-        port = await self.server.start(f"127.0.0.1:{port}", self.credentials.for_peers())
         self.address = f"127.0.0.1:{port}"
+        await self.server.start(self.address, self.credentials.for_peers())
         return self
 
     async def stop(self):

@@ -9,6 +9,7 @@ import ssl
 import pytest
 from structlog.testing import capture_logs
 
+from ordercast.local.cluster import free_ports
 from ordercast.runtime import frame_listener
 from ordercast.runtime.frame_listener import TICKET_BYTES, FrameListener
 from ordercast.runtime.server import ListenError
@@ -27,7 +28,7 @@ def run(story, credentials=None):
     async def told():
         async with asyncio.timeout(30):
             listener = FrameListener(credentials or Credentials(TlsSettings()))
-            listener.start(HOST, 0)
+            listener.start(HOST, *free_ports(1))
             try:
                 await story(listener)
             finally:

@@ -419,7 +419,7 @@ def throw_at(host: Driven, corpus: Corpus, random: Random) -> None:
 
 
 @pytest.mark.parametrize("name", MACHINES)
-@settings(max_examples=1000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2**32))
 def test_a_machine_survives_whatever_peers_send(name, seed):
     with suppress(Misled):
