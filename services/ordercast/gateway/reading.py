@@ -91,12 +91,17 @@ class Reading:
         described = await self.describe(group)
         return [found for found in described.values() if not isinstance(found, str)]
 
-    async def start_offset(self, group: Group, start: StartAt) -> int:
-        """One number for all replicas, some of which may be behind and some of which may keep less."""
+    async def _some_bounds(self, group: Group) -> list[DescribeReplicaResponse]:
+        """Of one replica at least."""
         described = await self.describe(group)
         bounds = [found for found in described.values() if not isinstance(found, str)]
         if not bounds:
             raise unanswered(group, [found for found in described.values() if isinstance(found, str)])
+        return bounds
+
+    async def start_offset(self, group: Group, start: StartAt) -> int:
+        """One number for all replicas, some of which may be behind and some of which may keep less."""
+        bounds = await self._some_bounds(group)
         first = min(found.first_offset for found in bounds)
         following = max(found.next_offset for found in bounds)
         match start.WhichOneof("at"):
@@ -125,7 +130,7 @@ class Reading:
         """
         end = None
         if stop_at_end and not replica:
-            end = max((found.next_offset for found in await self._bounds(group)), default=offset)
+            end = max(found.next_offset for found in await self._some_bounds(group))
         turn = 0
         damaged: dict[str, None] = {}
         while end is None or offset < end:

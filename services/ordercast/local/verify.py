@@ -23,6 +23,7 @@ from ordercast.v1.gateway_pb2 import (
     DescribeClusterRequest,
     DescribeClusterResponse,
     DescribeGroupRequest,
+    DescribeGroupResponse,
     SubscribeRequest,
     SubscribeStart,
 )
@@ -36,6 +37,8 @@ PROBLEMS_MAX = 20
 MISSED_MAX = 10_000
 LOOKS_MAX = 10
 LOOK_S = 0.5
+#: A replica that does not say where it is may only be late.
+QUESTIONS_MAX = 4
 
 
 @dataclass(slots=True)
@@ -79,6 +82,8 @@ class Verifier:
         #: (group, order key) that others have, and who.
         self.missed: dict[tuple[str, bytes], str] = {}
         self.key_bytes = KEY_BYTES
+        #: Nodes that did not answer, however often they were asked.
+        self._silent: set[str] = set()
         self.on_progress = on_progress
 
     def run(self) -> Report:
@@ -237,12 +242,26 @@ class Verifier:
 
     def _open(self, group: Group, found: GroupReport) -> dict[str, Iterator[LogEntry]]:
         """Each replica from the first offset that all of them still have."""
-        described = self.stub.DescribeGroup(DescribeGroupRequest(name=group.name), timeout=10)
+        described = self._described(group)
         bounds = {replica.node: replica for replica in described.replicas}
         found.unreachable = {name: replica.error for name, replica in bounds.items() if replica.error}
-        reachable = [name for name in group.replicas if name not in found.unreachable]
+        # Those of this answer: the replicas may have changed since the groups were listed.
+        found.replicas = list(bounds)
+        reachable = [name for name in bounds if name not in found.unreachable]
         found.first_offset = max((bounds[name].log.first_offset for name in reachable), default=0)
         return {name: self._read(group.name, name, found) for name in reachable}
+
+    def _described(self, group: Group) -> DescribeGroupResponse:
+        """A replica that is late is asked again. One that stays silent is not waited for in every group."""
+        for look in range(QUESTIONS_MAX):
+            described = self.stub.DescribeGroup(DescribeGroupRequest(name=group.name), timeout=10)
+            late = {replica.node for replica in described.replicas if replica.error} - self._silent
+            if not late:
+                return described
+            if look:
+                time.sleep(LOOK_S)
+        self._silent |= late
+        return described
 
     def _read(self, group: str, replica: str, found: GroupReport) -> Iterator[LogEntry]:
         start = SubscribeStart(
