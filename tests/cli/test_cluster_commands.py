@@ -28,7 +28,7 @@ NOWHERE = ("-g", f"{HOST}:1", "--timeout", "0.5")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     with LocalCluster(tmp_path_factory.mktemp("cluster")) as started:
         started.start()
-        started.wait_healthy(timeout_s=60)
+        started.wait_healthy()
         yield started
         started.stop()
 
@@ -65,7 +65,17 @@ def group(request: pytest.FixtureRequest) -> str:
     """A group of the test's own."""
     name = request.node.name.removeprefix("test_")[:60].strip("_")
     document("group", "create", name)
+    wait_until_known(name)
     return name
+
+
+def wait_until_known(name: str) -> None:
+    """A group is made when the gateway knows of it that was asked; its replicas may hear of it a moment later."""
+
+    def is_known() -> bool:
+        return not any(log["error"] for log in document("group", "describe", name)["logs"])
+
+    wait_until(f"all replicas know {name}", is_known, timeout_s=60)
 
 
 # ---------------------------------------------------------------------------------------------------- domain
@@ -104,6 +114,7 @@ def test_groups_are_created_listed_described_and_deleted() -> None:
     assert made[0]["replicas"] == ["node-1", "node-2", "node-3"]
     listed = {group["name"]: group for group in document("group", "list", "--domain", "default")}
     assert listed["g1"]["state"] == "active"
+    wait_until_known("g1")
     described = document("group", "describe", "g1")
     assert [log["next_offset"] for log in described["logs"]] == [0, 0, 0]
     assert "1000 bytes and 604800 s" in text("group", "describe", "g1")
@@ -270,7 +281,7 @@ def test_a_node_that_is_down_is_exit_code_1_and_named(cluster: LocalCluster, gro
         assert "some replicas could not be" in text("verify", *gateway, "--allow-missing")
     finally:
         cluster.start(["node-3"])
-        cluster.wait_healthy(timeout_s=60)
+        cluster.wait_healthy()
     wait_until("node-3 is back", lambda: run("status", *gateway).exit_code == 0, timeout_s=60)
 
 

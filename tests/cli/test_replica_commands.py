@@ -26,7 +26,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         spare = started.members[SPARE]
         spare.services = tuple(service for service in spare.services if service != "membership")
         started.start()
-        started.wait_healthy(timeout_s=90)
+        started.wait_healthy()
         yield started
         started.stop()
 
@@ -97,7 +97,7 @@ def test_a_newcomer_that_is_away_is_waited_for_until_the_change_is_cancelled(
 ) -> None:
     cluster.pause(SPARE)
     try:
-        result = run("group", "add-replica", group, "--node", SPARE, "--timeout", "2")
+        result = run("group", "add-replica", group, "--node", SPARE, "--timeout", "10")
         # Refused once membership suspects the node; until then it is chosen, and copies nothing.
         if result.exit_code == 6:
             assert f"{SPARE} copies the log" in result.stderr
@@ -149,7 +149,7 @@ def test_a_node_with_a_new_disk_is_a_new_member_once_the_old_one_is_given_up(
     assert document("node", "give-up-disk", SPARE, "--yes")["disk_lost"] is True
     shutil.rmtree(cluster.members[SPARE].data)
     cluster.start([SPARE])
-    cluster.wait_healthy([SPARE], timeout_s=90)
+    cluster.wait_healthy([SPARE])
     wait_until("it has its replicas again", lambda: not _lost(group), timeout_s=90)
     _wait_until_healthy()
     assert messages_of(group) == MESSAGES

@@ -1,7 +1,8 @@
 """Asking a cluster, past the SDK: raw calls, what its logs hold, and whether its replicas agree."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -11,12 +12,20 @@ from grpc_status import rpc_status
 
 import ordercast
 from ordercast.local.verify import Report, Verifier
-from ordercast.v1.gateway_pb2 import DescribeGroupRequest, SubscribeRequest, SubscribeStart
+from ordercast.v1.gateway_pb2 import (
+    DescribeGroupRequest,
+    DescribeGroupResponse,
+    SubscribeRequest,
+    SubscribeStart,
+)
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 from ordercast.v1.sequencer_pb2 import StartAt
 
 #: Nothing takes that long, unless it never ends.
 CALL_S_MAX = 30.0
+#: Who is late with an answer, on a busy machine, is asked again for so long.
+AGAIN_S_MAX = 90.0
+AGAIN_S = 0.2
 
 #: By group, or by whatever else is counted.
 Offsets = dict[str, int]
@@ -73,9 +82,42 @@ def start_of(group: str, **at: Any) -> SubscribeRequest:
     return SubscribeRequest(start=SubscribeStart(group=group, start=StartAt(**at) if at else None))
 
 
+def described_whole(address: str, group: str) -> DescribeGroupResponse:
+    """As soon as every replica says where it is: on a busy machine one may be late with its answer."""
+    deadline = time.monotonic() + AGAIN_S_MAX
+    with raw(address) as stub:
+        while True:
+            described = stub.DescribeGroup(DescribeGroupRequest(name=group), timeout=CALL_S_MAX)
+            errors = [replica.error for replica in described.replicas if replica.error]
+            if not errors:
+                return described
+            assert time.monotonic() < deadline, errors
+            time.sleep(AGAIN_S)
+
+
+def status_of(call: Callable[[], object]) -> grpc.RpcError:
+    """With which a call fails that is bound to. UNAVAILABLE says that nobody could tell, and it is asked again."""
+    deadline = time.monotonic() + AGAIN_S_MAX
+    while True:
+        try:
+            call()
+        except grpc.RpcError as error:
+            if error.code() != grpc.StatusCode.UNAVAILABLE or time.monotonic() > deadline:
+                return error
+        else:
+            raise AssertionError("it did not fail")
+        time.sleep(AGAIN_S)
+
+
 def verify(address: str) -> Report:
+    """As soon as every replica could be read. What is wrong is wrong at once."""
+    deadline = time.monotonic() + AGAIN_S_MAX
     with grpc.insecure_channel(address) as channel:
-        return Verifier(channel).run()
+        while True:
+            report = Verifier(channel).run()
+            if report.is_complete or not report.is_ok or time.monotonic() > deadline:
+                return report
+            time.sleep(AGAIN_S)
 
 
 def assert_replicas_agree(address: str) -> Report:

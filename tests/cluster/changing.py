@@ -17,8 +17,8 @@ from ordercast.runtime.storage_format import BEGINS, LOGS, RECORDS
 from ordercast.v1.membership_pb2 import Group, Node
 from tests.cluster.trial import PATIENCE_S, exit_code, log_of, start_again
 
-#: So that a killed node is soon found missing.
-OPTIONS = ("--detection.suspect-s=1.0",)
+#: So that a killed node is soon found missing, and one that only waits for a processor is not.
+OPTIONS = ("--detection.suspect-s=2.0",)
 #: Through one gateway after the other.
 CALL_S = 10.0
 MAP_BYTES = 1 << 30
@@ -128,9 +128,9 @@ def stranger_to(cluster: LocalCluster, group: Group, *but: str) -> str:
 
 
 def groups_on_disk(data: Path, groups: Sequence[Group]) -> dict[str, list[str]]:
-    """Of a process that is not running: which of these groups are in which table."""
+    """Which of these groups are in which table, of a process that may run."""
     found: dict[str, list[str]] = {}
-    with lmdb.open(str(data), max_dbs=4, map_size=MAP_BYTES, readonly=True, lock=False) as env:
+    with lmdb.open(str(data), max_dbs=4, map_size=MAP_BYTES, readonly=True) as env:
         for table in (LOGS, BEGINS, RECORDS):
             db = env.open_db(table.encode(), create=False)
             with env.begin(db=db) as txn:

@@ -20,8 +20,6 @@ from ordercast.v1.gateway_pb2 import DescribeGroupRequest, ListGroupsRequest
 from tests.cluster.asking import assert_replicas_agree, raw
 from tests.cluster.trial import gateway_of
 
-#: A machine that runs other tests at the same time is slow.
-START_S_MAX = 90.0
 LOG_LINES = 40
 ANSWER_S_MAX = 5.0
 
@@ -79,7 +77,7 @@ def keeper(directory: Path) -> Iterator[MakeCluster]:
             cluster = stack.enter_context(kept(LocalCluster(directory / f"cluster-{next(numbers)}", **options)))
             if is_started:
                 cluster.start()
-                cluster.wait_healthy(timeout_s=START_S_MAX)
+                cluster.wait_healthy()
             return cluster
 
         yield make

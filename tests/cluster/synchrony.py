@@ -70,21 +70,29 @@ def holder_of(cluster: LocalCluster, group: str) -> str:
     return holders[0]
 
 
-def wait_until_left_out(cluster: LocalCluster, group: str, name: str) -> None:
+def wait_until_left_out(cluster: LocalCluster, group: str, name: str) -> Group:
     """A view without it is complete, by word of a gateway elsewhere: its own may not hear of it."""
     others = [m.name for m in cluster.running("gateway") if m.name != name and not m.is_paused]
     gateway = gateway_of(cluster, others[0])
+    seen: list[Group] = []
 
     def is_left_out() -> bool:
         with ordercast.connect_sync(gateway) as connection:
-            found = connection.describe_group(group).group
-        return name not in found.replicas and not found.HasField("previous")
+            seen.append(connection.describe_group(group).group)
+        return name not in seen[-1].replicas and not seen[-1].HasField("previous")
 
     wait_until(f"a view of {group} without {name}", is_left_out, PATIENCE_S)
+    return seen[-1]
 
 
-def wait_until_back(cluster: LocalCluster, group: str, name: str) -> Group:
-    return wait_for_group(cluster, group, lambda found: name in found.replicas and is_settled(found))
+def wait_until_back(cluster: LocalCluster, group: str, name: str, without: Group | None = None) -> Group:
+    """In a view after the one without it, if there was one: who was cut off answers with the view before."""
+    after = without.configuration if without is not None else 0
+    return wait_for_group(
+        cluster,
+        group,
+        lambda found: found.configuration > after and name in found.replicas and is_settled(found),
+    )
 
 
 def wait_for_another_view(cluster: LocalCluster, before: Group) -> Group:

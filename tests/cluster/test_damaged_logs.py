@@ -16,9 +16,9 @@ from ordercast.runtime.database_file import DATA_FILE
 from ordercast.runtime.node import EXIT_REFUSED
 from ordercast.runtime.storage_check import check_directory
 from ordercast.runtime.storage_format import LOGS
-from ordercast.v1.gateway_pb2 import DescribeGroupRequest, SubscribeRequest, SubscribeStart
+from ordercast.v1.gateway_pb2 import SubscribeRequest, SubscribeStart
 from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse, StartAt
-from tests.cluster.asking import CALL_S_MAX, assert_replicas_agree, payloads, raw
+from tests.cluster.asking import CALL_S_MAX, assert_replicas_agree, described_whole, payloads, raw, status_of
 from tests.cluster.trial import (
     GROUPS,
     PATIENCE_S,
@@ -54,8 +54,7 @@ def flipped(value: bytes) -> bytes:
 
 
 def described(cluster: LocalCluster, group: str, node: str) -> DescribeReplicaResponse:
-    with raw(cluster.gateways[0]) as stub:
-        answer = stub.DescribeGroup(DescribeGroupRequest(name=group), timeout=CALL_S_MAX)
+    answer = described_whole(cluster.gateways[0], group)
     return next(replica.log for replica in answer.replicas if replica.node == node)
 
 
@@ -122,9 +121,9 @@ def test_an_entry_that_is_damaged_at_every_replica_halts_its_group_loudly_and_no
 def reading_ends(cluster: LocalCluster, group: str, replica: str) -> tuple[grpc.StatusCode, str]:
     """With which status; past the SDK, which goes on trying."""
     start = SubscribeStart(group=group, start=StartAt(earliest=True), replica=replica)
-    with raw(cluster.gateways[0]) as stub, pytest.raises(grpc.RpcError) as caught:
-        list(stub.Subscribe(iter([SubscribeRequest(start=start)]), timeout=CALL_S_MAX))
-    return caught.value.code(), caught.value.details()
+    with raw(cluster.gateways[0]) as stub:
+        error = status_of(lambda: list(stub.Subscribe(iter([SubscribeRequest(start=start)]), timeout=CALL_S_MAX)))
+    return error.code(), error.details()
 
 
 def has_all(cluster: LocalCluster) -> bool:

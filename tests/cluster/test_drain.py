@@ -68,6 +68,6 @@ def test_the_whole_cluster_stops_and_comes_back_with_everything(cluster: LocalCl
     before = assert_replicas_agree(cluster.gateways[0])
     assert cluster.stop() == dict.fromkeys(cluster.members, 0)
     cluster.start()
-    cluster.wait_healthy(timeout_s=60)
+    cluster.wait_healthy()
     after = assert_replicas_agree(cluster.gateways[0])
     assert [(g.group, g.messages) for g in after.groups] == [(g.group, g.messages) for g in before.groups]

@@ -48,9 +48,11 @@ def test_a_drained_node_holds_nothing_and_can_be_removed_and_come_back_under_its
         with pytest.raises(FailedPrecondition, match="it is being drained"):
             ask(cluster, lambda c: c.change_replicas("a", "add", to="node-5"))
 
-        # Old members delete what they had when they hear that the change is done; all of them have by now.
+        # Old members delete what they had when they hear that the change is done.
+        data, old = cluster.members["node-5"].data, list(before.values())
+        wait_until("nothing is on its disk", lambda: not any(groups_on_disk(data, old).values()), PATIENCE_S)
         cluster.kill("node-5")
-        on_disk = groups_on_disk(cluster.members["node-5"].data, list(before.values()))
+        on_disk = groups_on_disk(data, old)
         assert not any(on_disk.values()), on_disk
         ask(cluster, lambda connection: connection.remove_node("node-5"))
         wait_until("it is forgotten", lambda: node_of(cluster, "node-5") is None, PATIENCE_S)
@@ -58,9 +60,8 @@ def test_a_drained_node_holds_nothing_and_can_be_removed_and_come_back_under_its
 
         # The name is free: the same process registers anew, and can take something.
         start_again(cluster, "node-5")
-        node = node_of(cluster, "node-5")
-        assert node is not None
-        assert not node.draining
+        wait_until("it is known", lambda: node_of(cluster, "node-5") is not None, PATIENCE_S)
+        assert not node_of(cluster, "node-5").draining
         moved = group_of(cluster, held[0])
         assert "node-5" in change(cluster, held[0], "replace", moved.replicas[0], "node-5").replicas
         wait_until_settled(cluster, groups)

@@ -12,7 +12,7 @@ def test_clocks_that_are_an_hour_off_and_jump_do_not_affect_the_order(make_clust
     cluster.members[fast].extra = [f"--wall-offset-s={HOUR_S}"]
     cluster.members[slow].extra = [f"--wall-offset-s={-HOUR_S}"]
     cluster.start()
-    cluster.wait_healthy(timeout_s=90.0)
+    cluster.wait_healthy()
 
     def during(progress: Progress) -> None:
         for offset_s in (HOUR_S, -HOUR_S, 0.0, -2 * HOUR_S):

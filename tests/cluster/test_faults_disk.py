@@ -14,7 +14,7 @@ import lmdb
 import pytest
 
 import ordercast
-from ordercast.errors import OutcomeUnknown, ResourceExhausted
+from ordercast.errors import DeadlineExceeded, OutcomeUnknown, ResourceExhausted
 from ordercast.local.cluster import LocalCluster
 from ordercast.local.setup import create_groups
 from ordercast.runtime.node import EXIT_BROKEN, EXIT_REFUSED
@@ -110,6 +110,8 @@ def test_a_process_whose_disk_fails_to_sync_ends_at_once_and_comes_back(make_clu
 
 LARGE_BYTES = 64 << 10
 RESERVE_BYTES = 8 << 20
+#: So much of the reserve is gone when publishes are to be refused; they may have the rest until they are.
+ROOM_BYTES = 1 << 20
 #: Messages, sent one by one, whose deliveries may wait for the disk.
 UNLOGGED_MAX = 4
 MAP_BYTES = 32 << 20
@@ -126,7 +128,7 @@ def publish_until_refused(publish: Callable[[bytes], object], name: str) -> list
             stored.append(payload)
         except ResourceExhausted:
             break
-        except OutcomeUnknown:
+        except (OutcomeUnknown, DeadlineExceeded):
             continue
     return stored
 
@@ -193,7 +195,7 @@ def test_disks_that_fill_up_under_load_refuse_then_hold_writes_up_and_recover_wi
     disks = [member.data for member in cluster.members.values()]
 
     def during(progress: Progress) -> None:
-        fillers = [fill(disk, but_bytes=RESERVE_BYTES // 2) for disk in disks]
+        fillers = [fill(disk, but_bytes=RESERVE_BYTES - ROOM_BYTES) for disk in disks]
         gateway = cluster.gateways[0]
         publish_until_refused(lambda payload: progress.publish(gateway, payload, ["a"], 5.0), "beside")
         assert payloads(gateway, "a")

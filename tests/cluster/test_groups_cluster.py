@@ -35,8 +35,8 @@ async def receipts_come(load: Load) -> None:
         await asyncio.sleep(0.02)
 
 
-async def publish_until_not_found(cluster: LocalCluster, groups: list[str]) -> int:
-    """How many were published before that."""
+async def publish_until_not_found(cluster: LocalCluster, groups: list[str], begun: asyncio.Event) -> int:
+    """How many were published before that; `begun` is set by the first of them."""
     count = 0
     async with ordercast.connect(*cluster.gateways) as oc:
         while True:
@@ -45,6 +45,7 @@ async def publish_until_not_found(cluster: LocalCluster, groups: list[str]) -> i
             except errors.NotFound:
                 return count
             count += 1
+            begun.set()
 
 
 async def subscribe_until_not_found(cluster: LocalCluster, group: str) -> int:
@@ -112,12 +113,15 @@ def test_a_group_that_is_deleted_under_traffic_goes_and_harms_no_other(
 
     async def run() -> tuple[int, int, int]:
         producers = [asyncio.create_task(load.produce(f"producer-{n}", pause_s=0.01)) for n in range(2)]
-        alone = asyncio.create_task(publish_until_not_found(cluster, [doomed]))
+        begun = [asyncio.Event(), asyncio.Event()]
+        alone = asyncio.create_task(publish_until_not_found(cluster, [doomed], begun[0]))
         subscriber = asyncio.create_task(subscribe_until_not_found(cluster, doomed))
         await receipts_come(load)
         async with ordercast.connect(*cluster.gateways) as oc:
-            with_others = asyncio.create_task(publish_until_not_found(cluster, [doomed, "a"]))
+            with_others = asyncio.create_task(publish_until_not_found(cluster, [doomed, "a"], begun[1]))
             await receipts_come(load)
+            for each in begun:
+                await each.wait()
             await oc.delete_group(doomed)
         counts = await asyncio.gather(alone, with_others, subscriber)
         await receipts_come(load)
@@ -174,4 +178,4 @@ def test_a_group_that_is_gone_leaves_nothing_in_the_stores(cluster: LocalCluster
         finally:
             storage.close()
     cluster.start()
-    cluster.wait_healthy(timeout_s=60)
+    cluster.wait_healthy()

@@ -6,8 +6,9 @@ import pytest
 
 from ordercast.core.members import places_of
 from ordercast.local.cluster import LocalCluster
+from ordercast.local.reconfiguring import is_settled
 from ordercast.v1.membership_pb2 import Group
-from tests.cluster.changing import OPTIONS, begin_change, group_of, stranger_to
+from tests.cluster.changing import OPTIONS, begin_change, group_of, stranger_to, wait_for_group
 from tests.cluster.conftest import MakeCluster
 from tests.cluster.synchrony import run_in_views, wait_for_another_view, with_domains
 from tests.cluster.trial import AGAIN, Progress, start_again
@@ -29,7 +30,7 @@ def test_every_replica_of_two_groups_is_replaced_under_load(cluster):
     before: dict[str, Group] = {}
 
     def during(progress: Progress) -> None:
-        before.update({name: group_of(cluster, name) for name in groups})
+        before.update({name: wait_for_group(cluster, name, is_settled) for name in groups})
         for turn in range(3):
             # Both at once: messages for both meet them in different views.
             begun = [replace(cluster, name, before[name].replicas[turn]) for name in groups]
@@ -70,7 +71,7 @@ def test_a_process_is_killed_in_the_middle_of_a_change_and_comes_back(cluster, v
     groups = [f"{word}-a", f"{word}-b"]
 
     def during(progress: Progress) -> None:
-        group = group_of(cluster, groups[0])
+        group = wait_for_group(cluster, groups[0], is_settled)
         goes, stays, newcomer = group.replicas[0], group.replicas[1], stranger_to(cluster, group)
         begun = begin_change(cluster, groups[0], "replace", goes, newcomer)
         time.sleep(0.1)

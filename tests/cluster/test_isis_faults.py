@@ -91,11 +91,11 @@ def test_a_member_is_paused_until_it_is_left_out_and_comes_back(cluster):
     def during(progress: Progress) -> None:
         name = holder_of(cluster, groups[0])
         cluster.pause(name)
-        wait_until_left_out(cluster, groups[0], name)
+        without = wait_until_left_out(cluster, groups[0], name)
         progress.wait_for_receipts()
         assert_view_synchrony(cluster, groups, is_at_rest=False)
         cluster.resume(name)
-        wait_until_back(cluster, groups[0], name)
+        wait_until_back(cluster, groups[0], name, without)
         progress.wait_for_receipts(A_FEW)
 
     run_in_views(cluster, groups, during)
@@ -107,10 +107,10 @@ def test_a_member_is_cut_off_until_it_is_left_out_and_comes_back(cluster):
     def during(progress: Progress) -> None:
         name = holder_of(cluster, groups[0])
         cluster.partition([name], others_than(cluster, name))
-        wait_until_left_out(cluster, groups[0], name)
+        without = wait_until_left_out(cluster, groups[0], name)
         progress.wait_for_receipts()
         cluster.heal()
-        wait_until_back(cluster, groups[0], name)
+        wait_until_back(cluster, groups[0], name, without)
         progress.wait_for_receipts(A_FEW)
 
     run_in_views(cluster, groups, during)

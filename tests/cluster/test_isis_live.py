@@ -18,8 +18,8 @@ from ordercast.client.live import LiveDelivery
 from ordercast.local.cluster import LocalCluster
 from ordercast.local.setup import create_groups
 from ordercast.v1.gateway_pb2 import SubscribeLiveRequest
-from tests.cluster.asking import error_info, in_time, payloads, raw, read_all
-from tests.cluster.changing import OPTIONS
+from ordercast.v1.membership_pb2 import Group
+from tests.cluster.asking import described_whole, error_info, in_time, payloads, raw, read_all
 from tests.cluster.conftest import MakeCluster
 from tests.cluster.synchrony import CAUSAL, TOTAL, wait_until_back, wait_until_left_out, with_domains
 from tests.cluster.trial import PATIENCE_S, gateway_of, others_than, start_again
@@ -29,7 +29,7 @@ ROUNDS = 20
 
 @pytest.fixture(scope="module")
 def cluster(make_module_cluster: MakeCluster) -> LocalCluster:
-    made = with_domains(make_module_cluster(fault_injection=True, options=OPTIONS))
+    made = with_domains(make_module_cluster(fault_injection=True))
     create_groups(made.gateways, ["plain"], domain=CAUSAL)
     create_groups(made.gateways, ["one-order"])
     return made
@@ -46,6 +46,7 @@ def test_each_replica_delivers_each_message_once_in_its_producers_order(
 ) -> None:
     group = f"live-{ordering}"
     create_groups(cluster.gateways, [group], domain=ordering)
+    described_whole(cluster.gateways[0], group)
 
     async def talk() -> tuple[list[list[LiveDelivery]], list[str]]:
         async with ordercast.connect(*cluster.gateways) as oc, asyncio.TaskGroup() as tasks:
@@ -158,6 +159,7 @@ def test_a_replica_that_was_left_out_says_that_something_is_missing(cluster: Loc
     group = "missed"
     create_groups(cluster.gateways, [group], domain=CAUSAL)
     victim, *others = others_than(cluster)
+    without: list[Group] = []
 
     async def talk() -> errors.OrdercastError:
         async with (
@@ -169,7 +171,7 @@ def test_a_replica_that_was_left_out_says_that_something_is_missing(cluster: Loc
             await take(live, 1)
             cluster.pause(victim)
             try:
-                await asyncio.to_thread(wait_until_left_out, cluster, group, victim)
+                without.append(await asyncio.to_thread(wait_until_left_out, cluster, group, victim))
                 await oc.publish(b"missed", to=group)
             finally:
                 cluster.resume(victim)
@@ -178,7 +180,7 @@ def test_a_replica_that_was_left_out_says_that_something_is_missing(cluster: Loc
             return ended.value
 
     assert in_time(talk(), PATIENCE_S).details["reason"] == "LIVE_INTERRUPTED"
-    wait_until_back(cluster, group, victim)
+    wait_until_back(cluster, group, victim, without[0])
 
 
 # --------------------------------------------------------------------------------------------------- refusals

@@ -21,9 +21,6 @@ from tests.cluster.trial import (
     wait_for_log,
 )
 
-#: So that a killed node is soon found missing.
-OPTIONS = ("--detection.suspect-s=1.0", "--detection.end-after-s=2.0")
-
 MUTE = "this membership node does not vote"
 VOTES = "this membership node votes"
 
@@ -83,7 +80,7 @@ def test_a_cluster_is_founded_when_all_its_membership_nodes_were_there_and_not_b
 
 
 def test_a_membership_node_without_its_disk_votes_again_when_the_old_disk_is_given_up(make_cluster):
-    cluster = make_cluster(separate=True, options=OPTIONS)
+    cluster = make_cluster(separate=True)
     lost = cluster.members["membership-3"]
     cluster.kill(lost.name)
     shutil.rmtree(lost.data)

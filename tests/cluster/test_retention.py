@@ -6,13 +6,14 @@ import pytest
 import ordercast
 from ordercast import errors
 from ordercast.local.cluster import LocalCluster, wait_until
-from ordercast.v1.gateway_pb2 import DescribeGroupRequest, SetCursorRequest
+from ordercast.v1.gateway_pb2 import SetCursorRequest
 from ordercast.v1.membership_pb2 import Retention
 from ordercast.v1.sequencer_pb2 import StartAt
 from tests.cluster.asking import (
     CALL_S_MAX,
     assert_replicas_agree,
     bounds,
+    described_whole,
     error_info,
     next_offsets,
     payloads,
@@ -49,9 +50,7 @@ def short(cluster: LocalCluster) -> str:
 
 def sizes(cluster: LocalCluster, group: str) -> list[int]:
     """What each replica's log takes, in bytes."""
-    with raw(cluster.gateways[0]) as stub:
-        described = stub.DescribeGroup(DescribeGroupRequest(name=group), timeout=CALL_S_MAX)
-    return [replica.log.bytes for replica in described.replicas]
+    return [replica.log.bytes for replica in described_whole(cluster.gateways[0], group).replicas]
 
 
 def first_of(cluster: LocalCluster, group: str) -> int:
@@ -130,7 +129,7 @@ def test_a_node_that_was_away_for_longer_than_the_retention_comes_back_and_agree
         wait_until("what it missed goes", lambda: is_out_of_reach(cluster, group, 5), TRUNCATED_S_MAX)
     finally:
         cluster.start(["node-3"])
-        cluster.wait_healthy(["node-3"], timeout_s=60)
+        cluster.wait_healthy(["node-3"])
     end = MESSAGES + 5
     wait_until(
         "node-3 is where the others are",

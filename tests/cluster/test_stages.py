@@ -12,7 +12,7 @@ def test_every_stage_of_an_envelope_is_found_and_they_add_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    ways = stages.follow(Plan(seconds=0.5), 8, lambda text: None)
+    ways = stages.follow(Plan(seconds=3.0), 8, lambda text: None)
     assert ways
     for way in ways:
         spent_s = way.spent_s()

@@ -132,7 +132,7 @@ def test_what_has_a_receipt_is_found_at_once_although_disks_are_slow(
     slow = make_cluster(fault_injection=True)
     create_groups(slow.gateways, ["a"])
     for name in slow.members:
-        slow.inject(name, InjectRequest(disk_delay_s=0.2))
+        slow.inject(name, InjectRequest(disk_delay_s=0.1))
     with ordercast.connect_sync(slow.gateways[0]) as oc:
         middle = oc.publish_many(texts(0, 20), to=["a"])[10].offsets["a"]
         with oc.subscribe("a", start=middle) as deliveries:
@@ -242,7 +242,7 @@ def test_a_subscription_goes_on_through_another_gateway(
         found = in_time(run())
     finally:
         cluster.start([victim])
-        cluster.wait_healthy([victim], timeout_s=60)
+        cluster.wait_healthy([victim])
     assert [(delivery.offset, delivery.payload) for delivery in found] == list(enumerate(texts(0, 200)))
     if cursor is not None:
         with ordercast.connect_sync(cluster.gateways[1]) as oc:

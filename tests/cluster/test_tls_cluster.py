@@ -238,7 +238,7 @@ def test_a_peer_is_who_its_certificate_says(secured: Secured) -> None:
             command.request_id = b"impostor"
             request = ExecuteRequest(command=command)
             assert code_of(lambda request=request: execute(request, timeout=CALL_S_MAX)) == "PERMISSION_DENIED"
-    assert secured.is_serving()
+    secured.wait_serving()
 
 
 def connect_as_node_1(secured: Secured) -> ConnectResponse:

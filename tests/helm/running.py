@@ -4,6 +4,7 @@ Only what a kubelet, volumes and DNS would do is done here: variables are expand
 hosts replaced by addresses of the loopback network.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -184,7 +185,10 @@ Socket = tuple[str, int]
 
 def established(process: int) -> list[tuple[Socket, Socket]]:
     """The connections of a process: this end and the other one."""
-    own = {os.readlink(path) for path in Path(f"/proc/{process}/fd").iterdir() if path.is_symlink()}
+    own = set()
+    for path in Path(f"/proc/{process}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # It was closed meanwhile.
+            own.add(os.readlink(path))
     found = []
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/{process}/net/{table}").read_text().splitlines()[1:]:

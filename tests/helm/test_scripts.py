@@ -20,7 +20,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """Three nodes, and room for one more replica."""
     with LocalCluster(tmp_path_factory.mktemp("cluster"), nodes=3, workers=2) as started:
         started.start()
-        started.wait_healthy(timeout_s=90)
+        started.wait_healthy()
         yield started
         started.stop()
 

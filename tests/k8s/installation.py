@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deploy.kubernetes.rendering import CHART, run
-from tests.k8s.kube import KubectlFailed, Object, get, kubectl, node_address, wait_until
+from tests.k8s.kube import PATIENCE_S, KubectlFailed, Object, get, kubectl, node_address, wait_until
 from tests.k8s.pods import Pod
 
 #: Where images are that the cluster has, or can pull.
@@ -22,6 +22,8 @@ VALUES = Path(__file__).with_name("values.yaml")
 RELEASE = "oc"
 PREFIX = f"{RELEASE}-ordercast"
 LOG_LINES = 30
+#: All pods of a kind, one after the other.
+ROLLED_OUT_S_MAX = 600.0
 
 
 def image_settings(image: str, section: str = "image") -> list[str]:
@@ -63,8 +65,8 @@ class Installation:
 
     # ------------------------------------------------------------------------------------------------ pods
 
-    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        return kubectl("--namespace", self.namespace, *arguments, stdin=stdin)
+    def kubectl(self, *arguments: str, stdin: str | None = None, timeout_s: float = PATIENCE_S) -> str:
+        return kubectl("--namespace", self.namespace, *arguments, stdin=stdin, timeout_s=timeout_s)
 
     def pods(self, component: str = "") -> list[Pod]:
         """Of the cluster, or of one of its components; those that are leaving are among them."""
@@ -90,6 +92,11 @@ class Installation:
 
     def wait_settled(self) -> None:
         wait_until(f"all pods of {self.namespace} are ready", self.is_settled)
+
+    def wait_rolled_out(self, workload: str) -> None:
+        self.kubectl(
+            "rollout", "status", workload, f"--timeout={ROLLED_OUT_S_MAX:.0f}s", timeout_s=2 * ROLLED_OUT_S_MAX
+        )
 
     def wait_gone(self) -> None:
         wait_until("all pods are gone", lambda: not self.pods())

@@ -53,4 +53,17 @@ def node_address() -> str:
 def wait_until(
     what: str, is_so: Callable[[], bool], timeout_s: float = PATIENCE_S, look_s: float = LOOK_S
 ) -> None:
-    cluster.wait_until(what, is_so, timeout_s, look_s)
+    """A pod that is asked may just have ended, and the API server may be busy: then it is asked again."""
+    failures: list[KubectlFailed] = []
+
+    def look() -> bool:
+        try:
+            return is_so()
+        except KubectlFailed as failure:
+            failures[:] = [failure]
+            return False
+
+    try:
+        cluster.wait_until(what, look, timeout_s, look_s)
+    except cluster.ClusterError as error:
+        raise cluster.ClusterError(f"{error}; {failures[0] if failures else 'kubectl never failed'}") from error

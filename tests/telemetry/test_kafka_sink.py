@@ -116,7 +116,7 @@ def test_what_waits_for_kafka_is_bounded():
     payload = traffic.traces(range(1000))
 
     async def go() -> None:
-        async with served(settings(f"127.0.0.1:{nobody}", timeout_s=2.0)) as channel:
+        async with served(settings(f"127.0.0.1:{nobody}", timeout_s=10.0)) as channel:
             export = channel.unary_unary(METHODS[TRACES])
             calls = [export(payload, timeout=WAIT_S_MAX) for _ in range(20)]
             results = await asyncio.gather(*calls, return_exceptions=True)

@@ -290,6 +290,10 @@ def mutated(payload: bytes, chance: random.Random) -> bytes:
     return bytes(content)
 
 
+#: Exports that are under way together.
+AT_ONCE = 50
+
+
 def test_whatever_comes_it_is_taken_or_refused_and_what_is_taken_is_read_again(tmp_path: Path):
     chance = random.Random(7)
     valid = [
@@ -304,14 +308,16 @@ def test_whatever_comes_it_is_taken_or_refused_and_what_is_taken_is_read_again(t
             expected = 0
             known: set[tuple[str, bytes]] = set()
             outcomes: dict[str, int] = {}
-            for _ in range(3000):
-                signal, payload = chance.choice(valid)
-                payload = mutated(payload, chance)
-                try:
-                    await one.export(signal, payload)
-                except grpc.aio.AioRpcError as error:
-                    outcomes[error.code().name] = outcomes.get(error.code().name, 0) + 1
-                else:
+            for _ in range(3000 // AT_ONCE):
+                chosen = [chance.choice(valid) for _ in range(AT_ONCE)]
+                exported = [(signal, mutated(payload, chance)) for signal, payload in chosen]
+                # Those of one moment share a sync of the disk.
+                answers = await asyncio.gather(*(one.export(*each) for each in exported), return_exceptions=True)
+                for (signal, payload), answer in zip(exported, answers, strict=True):
+                    if isinstance(answer, grpc.aio.AioRpcError):
+                        outcomes[answer.code().name] = outcomes.get(answer.code().name, 0) + 1
+                        continue
+                    assert not isinstance(answer, BaseException), answer
                     if (signal, payload) not in known:
                         expected += count(signal, parse(signal, payload))
                     known.add((signal, payload))

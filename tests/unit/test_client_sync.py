@@ -91,7 +91,7 @@ def test_what_may_be_stored_has_an_unknown_outcome_and_leaves_no_gap(cluster, ad
         oc.publish(b"first", to="a")
         cluster.is_answering.clear()
         with pytest.raises(OutcomeUnknown):
-            oc.publish(b"second", to="a", timeout=0.2)
+            oc.publish(b"second", to="a", timeout=2.0)
         cluster.is_answering.set()
         assert oc.publish(b"third", to="a").offsets == {"a": 2}
     assert cluster.payloads("a") == [b"first", b"second", b"third"]

@@ -116,6 +116,7 @@ def test_a_loop_that_is_stuck_neither_lives_nor_serves(monkeypatch: pytest.Monke
         assert (healthy, ready) == ((503, "stuck\n"), (503, "stuck\n"))
         # A scrape does not wait for the loop.
         assert metrics[0] == 200
+        monkeypatch.undo()
         assert await made.asked("/healthz") == (200, "serving\n")
 
     with_process(run)

@@ -128,7 +128,9 @@ def test_what_is_not_urgent_travels_with_what_is_and_is_not_overtaken():
     run(story)
 
 
-def test_what_is_not_urgent_leaves_by_itself_if_nothing_else_does():
+def test_what_is_not_urgent_leaves_by_itself_if_nothing_else_does(monkeypatch):
+    monkeypatch.setattr(link_module, "PATIENCE_S", 0.5)
+
     async def story(link, wire):
         for packet in (b"one", b"two"):
             link.send("d", packet, urgent=False)

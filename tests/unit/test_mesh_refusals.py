@@ -214,7 +214,7 @@ def test_a_welcome_that_is_none_is_refused_and_dialled_again(welcome):
 
 
 def test_a_welcome_that_does_not_come_is_not_waited_for_for_ever(monkeypatch):
-    monkeypatch.setattr(mesh_module, "HELLO_S_MAX", 0.2)
+    monkeypatch.setattr(mesh_module, "HELLO_S_MAX", 1.0)
 
     async def silence(wire):
         await wire.lost.wait()

@@ -92,7 +92,7 @@ def test_a_replica_is_replaced_by_one_elsewhere(gateway):
 def test_progress_is_told_on_stderr_with_how_far_the_newcomer_is(gateway):
     gateway.begins = False
     gateway.logs.positions["n4"] = 12
-    result = run("group", "add-replica", "a", "--node", "n4", "--timeout", "0.3")
+    result = run("group", "add-replica", "a", "--node", "n4", "--timeout", "3")
     assert result.exit_code == 6
     assert result.stdout == ""
     assert "a: n4 copies the log for configuration 2 (n4: 12 of 30)" in result.stderr
@@ -204,7 +204,7 @@ def test_draining_where_there_is_no_other_node_ends_with_the_groups_that_stay(ga
 
 def test_draining_that_takes_longer_than_its_timeout_is_exit_code_6(gateway):
     gateway.begins = False
-    result = run("node", "drain", "n1", "--timeout", "0.3")
+    result = run("node", "drain", "n1", "--timeout", "3")
     assert result.exit_code == 6
     assert "n1 has a part in 1 group" in result.stderr
 
@@ -277,7 +277,7 @@ def test_a_move_that_is_not_done_in_time_is_exit_code_6_and_what_was_done_is_tol
     for name in ("b", "c", "d"):
         gateway.create(name)
     gateway.register("n5")
-    result = run("rebalance", "--timeout", "0.3", "--json")
+    result = run("rebalance", "--timeout", "3", "--json")
     assert (result.exit_code, json.loads(result.stdout)) == (6, [])
     assert "copies the log" in result.stderr
 

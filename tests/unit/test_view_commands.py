@@ -186,7 +186,7 @@ def test_a_replica_is_added_and_the_command_waits_for_its_view(gateway):
     complete(gateway)
     thread.join(30)
     assert ended[0].stdout == "group g: view 2, replicas on n1, n2, n3, n4\n"
-    result = run("group", "remove-replica", "g", "--node", "n1", "--timeout", "0.2")
+    result = run("group", "remove-replica", "g", "--node", "n1", "--timeout", "3")
     assert result.exit_code == 6, "it waits for a view without it"
     assert list(gateway.group("g").placement) == ["n2", "n3", "n4"]
 

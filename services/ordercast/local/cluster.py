@@ -23,6 +23,10 @@ from ordercast.v1.faults_pb2_grpc import FaultServiceStub
 
 SERVICES = ("membership", "consensus", "sequencer", "gateway")
 HOST = "127.0.0.1"
+#: None is a promise: machines that do other work beside are slow, and what never comes to its end has to have one.
+START_S_MAX = 90.0
+STOP_S_MAX = 60.0
+INJECT_S_MAX = 30.0
 
 
 class ClusterError(Exception):
@@ -142,7 +146,7 @@ class LocalCluster:
         member.started += 1
         member.is_paused = False
 
-    def wait_healthy(self, names: Iterable[str] | None = None, timeout_s: float = 30.0) -> None:
+    def wait_healthy(self, names: Iterable[str] | None = None, timeout_s: float = START_S_MAX) -> None:
         """Until each of these processes says that it serves."""
         deadline = time.monotonic() + timeout_s
         for name in list(self.members if names is None else names):
@@ -156,7 +160,7 @@ class LocalCluster:
                     raise ClusterError(f"{name} is not healthy after {timeout_s:.0f} s: {tail(member.log)}")
                 time.sleep(0.05)
 
-    def stop(self, timeout_s: float = 20.0) -> dict[str, int]:
+    def stop(self, timeout_s: float = STOP_S_MAX) -> dict[str, int]:
         """SIGTERM to all; the exit codes."""
         for member in self.members.values():
             if member.is_running:
@@ -182,7 +186,7 @@ class LocalCluster:
             if member.is_running:
                 self.kill(member.name)
 
-    def upgrade(self, name: str, source: Path | None, timeout_s: float = 20.0) -> int:
+    def upgrade(self, name: str, source: Path | None, timeout_s: float = STOP_S_MAX) -> int:
         """SIGTERM, then another version (see Member.source) on the same data. Returns how the first one ended."""
         member = self.members[name]
         if member.process is None:
@@ -223,7 +227,7 @@ class LocalCluster:
 
     def inject(self, name: str, request: InjectRequest) -> None:
         with grpc.insecure_channel(f"{HOST}:{self.members[name].peer_port}") as channel:
-            FaultServiceStub(channel).Inject(request, timeout=5, wait_for_ready=True)
+            FaultServiceStub(channel).Inject(request, timeout=INJECT_S_MAX, wait_for_ready=True)
 
     def partition(self, *sides: Iterable[str]) -> None:
         """Nobody on one side hears anybody on another. Whoever is named nowhere is not touched."""

@@ -168,10 +168,16 @@ def collect_logs(
     with grpc.insecure_channel(address) as channel:
         stub = GatewayServiceStub(channel)
         while True:
+            is_last = time.monotonic() >= deadline
             cluster = stub.DescribeCluster(DescribeClusterRequest(), timeout=CALL_S_MAX, wait_for_ready=True)
-            _collect(stub, cluster, evidence, groups)
-            if all(_is_read(stub, id_, evidence) for id_ in evidence.casting()) or time.monotonic() > deadline:
-                return
+            try:
+                _collect(stub, cluster, evidence, groups)
+                if is_last or all(_is_read(stub, id_, evidence) for id_ in evidence.casting()):
+                    return
+            except grpc.RpcError:
+                # Who was to be read is no replica any more, or was away for a moment: the next look knows.
+                if is_last:
+                    raise
             time.sleep(LOOK_S)
 
 

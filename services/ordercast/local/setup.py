@@ -9,8 +9,10 @@ from google.protobuf.message import Message
 from ordercast.v1.gateway_pb2 import CreateDomainRequest, CreateGroupRequest
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 
-CREATE_S_MAX = 20.0
+CREATE_S_MAX = 30.0
 RETRY_S = 0.1
+#: The cluster is not ready for it, or nobody leads at this moment.
+EARLY = (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.UNAVAILABLE)
 
 
 def create_domain(gateways: Sequence[str], name: str, protocol: str, settings: Mapping[str, str]) -> None:
@@ -31,13 +33,18 @@ def create_groups(gateways: Sequence[str], names: Sequence[str], replicas: int =
 def _create(call: Callable[..., Message], request: Message) -> None:
     """Until the cluster is ready for it."""
     deadline = time.monotonic() + CREATE_S_MAX
+    is_unknown = False
     while True:
         try:
             call(request, timeout=CREATE_S_MAX, wait_for_ready=True)
         except grpc.RpcError as error:
-            is_early = error.code() == grpc.StatusCode.FAILED_PRECONDITION  # type: ignore[attr-defined]
-            if not is_early or time.monotonic() > deadline:
+            code = error.code()  # type: ignore[attr-defined]
+            if code == grpc.StatusCode.ALREADY_EXISTS and is_unknown:
+                return
+            if code not in EARLY or time.monotonic() > deadline:
                 raise
+            # It may have been made all the same, by a leader that did not live to say so.
+            is_unknown = is_unknown or code == grpc.StatusCode.UNAVAILABLE
             time.sleep(RETRY_S)
         else:
             return

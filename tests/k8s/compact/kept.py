@@ -1,6 +1,7 @@
 """Messages to two groups that have to outlive whatever happens to a release."""
 
 import ordercast
+from ordercast.local.setup import create_groups
 from tests.cluster.asking import assert_replicas_agree, payloads
 from tests.k8s.installation import Installation
 
@@ -9,9 +10,8 @@ SENT = [f"message {number}".encode() for number in range(50)]
 
 def publish(where: Installation, groups: list[str]) -> dict[str, int]:
     """To new groups. Returns where the last one is."""
+    create_groups(where.gateways, groups, replicas=3)
     with ordercast.connect_sync(*where.gateways) as connection:
-        for group in groups:
-            connection.create_group(group, replicas=3)
         receipts = [connection.publish(payload, to=groups) for payload in SENT]
     return dict(receipts[-1].offsets)
 

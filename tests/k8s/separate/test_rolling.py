@@ -39,7 +39,7 @@ def test_a_rolling_restart_fails_no_publish(separate: Installation):
     def restart() -> None:
         separate.kubectl("rollout", "restart", *workloads)
         for workload in workloads:
-            separate.kubectl("rollout", "status", workload, "--timeout=170s")
+            separate.wait_rolled_out(workload)
         separate.wait_settled()
 
     run_under_load(separate, "restarted", lambda progress: replaced_one_by_one(separate, progress, restart))

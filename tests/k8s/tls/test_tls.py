@@ -10,7 +10,7 @@ from deploy.kubernetes.rendering import Refused
 from ordercast.client.errors import OrdercastError
 from tests.k8s.installation import PREFIX, RELEASE, Installation, installed
 from tests.k8s.kube import kubectl
-from tests.k8s.kube_status import assert_healthy, kube_status
+from tests.k8s.kube_status import wait_for_status
 from tests.unit.certificates import Authority
 
 NAMESPACE = "ordercast-tls"
@@ -81,4 +81,4 @@ def test_clients_need_a_certificate(encrypted: Installation, certificates: Path)
 def test_kube_status_goes_through_the_api_server(encrypted: Installation, certificates: Path):
     files = {"ca": "ca.crt", "cert": "tls.crt", "cert-key": "tls.key"}
     options = [f"--{option}={certificates / file}" for option, file in files.items()]
-    assert_healthy(kube_status(encrypted, *options))
+    wait_for_status(encrypted, *options)
