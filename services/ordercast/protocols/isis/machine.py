@@ -7,6 +7,7 @@ One machine serves all groups that a process is a member of: what a process has 
 Each subject has a file of its own; all of them append to the effects of the current step.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -136,7 +137,7 @@ class Isis:
             Receive: lambda event: self._on_message[type(event.message)](event),
             TimerFired: self._on_timer,
             ChannelReset: self._on_channel_reset,
-            Ended: lambda event: self.telling.ended(event.process, event.incarnation),
+            Ended: self._on_ended,
             Retired: lambda event: None,
             LogRead: self._on_log_read,
             Advance: lambda event: None,
@@ -245,6 +246,13 @@ class Isis:
             self.views.on_tick()
             if self.parts.spreads or self.views.is_busy():
                 self.wake()
+
+    def _on_ended(self, event: Ended) -> None:
+        """Nobody is there any more: gateways come and go under ever new names, and are not remembered."""
+        if self.current.get(event.process, math.inf) <= event.incarnation:
+            del self.current[event.process]
+        self.speaking.ended(event.process, event.incarnation)
+        self.telling.ended(event.process, event.incarnation)
 
     def _on_channel_reset(self, event: ChannelReset) -> None:
         self.current[event.peer] = event.incarnation

@@ -136,6 +136,12 @@ class Speaking:
                 found.append(Need(name, era.view, dict(known.counts), era.total_end, era.total_sent))
         return found
 
+    def ended(self, process: str, incarnation: int) -> None:
+        """Nothing follows in the streams of that life."""
+        ended = [key for key, (life, _, _) in self.streams.items() if key[1] == process and life <= incarnation]
+        for key in ended:
+            del self.streams[key]
+
     def drop(self, group: str) -> None:
         """No member any more: whoever submitted it goes to somebody else."""
         for waiting in self.queues.pop(group, ()):
