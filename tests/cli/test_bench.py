@@ -66,7 +66,7 @@ def test_a_run_is_one_document_with_rows_replays_and_goals(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     result = run(
-        *("--seconds", "2", "--in-flight", "16", "--patterns", "same"),
+        *("--seconds", "1", "--in-flight", "16", "--patterns", "same"),
         *("--many-groups", "4", "--replay-messages", "501", "--profile", "--json"),
     )
     assert result.exit_code == 0, result.stderr

@@ -97,7 +97,7 @@ def test_a_newcomer_that_is_away_is_waited_for_until_the_change_is_cancelled(
 ) -> None:
     cluster.pause(SPARE)
     try:
-        result = run("group", "add-replica", group, "--node", SPARE, "--timeout", "10")
+        result = run("group", "add-replica", group, "--node", SPARE, "--timeout", "5")
         # Refused once membership suspects the node; until then it is chosen, and copies nothing.
         if result.exit_code == 6:
             assert f"{SPARE} copies the log" in result.stderr

@@ -64,7 +64,7 @@ STORED: dict[str, Callable[[Servers, Plan], Coroutine[Any, Any, list[int]]]] = {
 }
 
 
-@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("groups", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_what_was_acknowledged_is_there_and_in_the_end_no_process_is(
     peer: str, groups: int, tmp_path: Path
 ) -> None:

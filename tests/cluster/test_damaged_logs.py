@@ -85,7 +85,7 @@ def test_damaged_ends_truncated_and_missing_entries_are_replaced_by_a_peers_and_
         assert (log.repaired_entries, log.damaged_entries, log.damaged_records) == (count, 0, 0)
 
 
-@pytest.mark.parametrize("position", [2, len(MESSAGES) - 1])
+@pytest.mark.parametrize("position", [pytest.param(2, marks=pytest.mark.long), len(MESSAGES) - 1])
 def test_an_entry_that_is_damaged_at_every_replica_halts_its_group_loudly_and_no_other(make_cluster, position):
     """Until one replica has it again: here its disk is mended by damaging it once more."""
     cluster = make_cluster(fault_injection=True)

@@ -54,6 +54,7 @@ def empty_disk(cluster: LocalCluster, name: str) -> Iterator[None]:
     start_again(cluster, name)
 
 
+@pytest.mark.long
 def test_a_node_that_comes_back_with_an_empty_disk_is_refused_until_its_old_disk_is_back(make_cluster):
     cluster = make_cluster(fault_injection=True)
 

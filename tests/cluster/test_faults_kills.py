@@ -36,10 +36,8 @@ def victims(cluster: LocalCluster, kind: str) -> list[str]:
     "kind",
     [
         "membership leader",
-        "membership follower",
-        "consensus",
         "sequencer",
-        pytest.param("gateway", marks=pytest.mark.long),
+        *(pytest.param(kind, marks=pytest.mark.long) for kind in ("membership follower", "consensus", "gateway")),
     ],
 )
 def test_any_kind_of_process_can_be_killed_under_load(apart, kind):

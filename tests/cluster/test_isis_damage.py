@@ -26,7 +26,10 @@ def damaged_records(cluster: LocalCluster, group: str, node: str) -> int:
     return next((replica.log.damaged_records for replica in answer.replicas if replica.node == node), -1)
 
 
-@pytest.mark.parametrize(("ordering", "kind"), [(CAUSAL, records.POSITION), (TOTAL, records.PRODUCER)])
+@pytest.mark.parametrize(
+    ("ordering", "kind"),
+    [(CAUSAL, records.POSITION), pytest.param(TOTAL, records.PRODUCER, marks=pytest.mark.long)],
+)
 def test_a_damaged_record_has_its_group_copied_anew_under_load(
     cluster: LocalCluster, ordering: str, kind: bytes
 ) -> None:

@@ -125,6 +125,7 @@ def test_all_processes_are_killed_in_the_middle_of_changes(cluster):
     run_trial(cluster, during, groups)
 
 
+@pytest.mark.long
 def test_replicas_are_added_and_removed_under_load(cluster):
     groups = ["grows-a", "grows-b"]
     sizes: list[int] = []

@@ -28,7 +28,7 @@ def test_no_seed_violates_a_property_while_replicas_come_and_go(first: int) -> N
     assert campaign.strikes["configuration_started"] > 0
 
 
-@pytest.mark.parametrize("first", [1, 9])
+@pytest.mark.parametrize("first", [1, pytest.param(9, marks=pytest.mark.long)])
 def test_raw_datagrams_with_a_third_lost_and_half_doubled_only_take_longer(first: int) -> None:
     for seed in range(first, first + 8):
         scenario = draw(seed)

@@ -97,7 +97,7 @@ def check_order_within_each_set(world: World) -> None:
 
 
 @pytest.mark.parametrize("is_named", [False, True])
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(schedule=schedules(STEPS))
 def test_every_message_is_stored_once_in_order_or_its_caller_knows(is_named, schedule):
     world = World(is_named=is_named)
@@ -112,7 +112,7 @@ def test_every_message_is_stored_once_in_order_or_its_caller_knows(is_named, sch
     assert all(isinstance(world.outcomes[number], Receipt) for number in last)
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(schedule=schedules(ORDERLY_STEPS))
 def test_messages_that_share_a_group_keep_the_order_of_the_publish_calls(schedule):
     world = World()
