@@ -91,7 +91,7 @@ class TrialReport:
     def check(self) -> None:
         """Everything that was sent is acknowledged, and everything acknowledged is where it belongs, once."""
         assert self.verdict.is_clean, self.verdict.findings
-        assert not self.verdict.findings
+        assert not self.verdict.findings, self.verdict.findings
         assert not self.failed
         assert not self.behind
         assert self.verdict.acknowledged + self.refused == self.sent

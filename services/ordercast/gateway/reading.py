@@ -149,11 +149,14 @@ class Reading:
                             return
                 return
             except Refused as refused:
+                if self._is_stopped:
+                    # Whatever it was: this node may have left its groups by now, and others have them.
+                    raise stopping() from None
                 if refused.code == grpc.StatusCode.DATA_LOSS:
                     damaged[name] = None
                 # What is damaged at every replica is never skipped. One that does not answer may have it.
                 is_lost = all(other in damaged for other in group.replicas)
-                if replica or is_lost or self._is_stopped or refused.code not in PASSING:
+                if replica or is_lost or refused.code not in PASSING:
                     raise
                 log.info("reading elsewhere", group=group.id, replica=name, offset=offset, why=str(refused))
                 await self._check_still_there(group, offset, refused)
@@ -252,9 +255,15 @@ class Reading:
 
     async def read_live(self, group: Group, replica: str) -> AsyncGenerator[list[bytes], None]:
         """Until that replica is gone, or misses something: others deliver in another causal order."""
-        async with contextlib.aclosing(self._attended(replica, self._open_live(replica, group.id))) as deliveries:
-            async for entries in deliveries:
-                yield entries
+        attended = self._attended(replica, self._open_live(replica, group.id))
+        try:
+            async with contextlib.aclosing(attended) as deliveries:
+                async for entries in deliveries:
+                    yield entries
+        except Refused:
+            if self._is_stopped:
+                raise stopping() from None
+            raise
 
     async def _open_live(self, name: str, group: str) -> AsyncGenerator[list[bytes], None]:
         if self._is_local(name):
@@ -297,7 +306,7 @@ class Reading:
 
     def _channel(self, name: str) -> Any:
         if self._is_stopped:
-            raise Refused(grpc.StatusCode.UNAVAILABLE, "this gateway is stopping", "STOPPING")
+            raise stopping()
         self._check_reachable(name)
         node = self.node.directory.nodes[name]
         # A process that was started again may be elsewhere, under the same name: a channel to where it was would
@@ -313,6 +322,10 @@ class Reading:
         """The next call dials anew, with the certificate of that moment; those that are under way may end."""
         if name in self._channels and self._channels[name][1] is channel:
             del self._channels[name]
+
+
+def stopping() -> Refused:
+    return Refused(grpc.StatusCode.UNAVAILABLE, "this gateway is stopping", "STOPPING")
 
 
 def unanswered(group: Group, errors: Sequence[str] = ()) -> Refused:
