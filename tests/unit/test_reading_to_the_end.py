@@ -8,8 +8,8 @@ import pytest
 
 from ordercast.gateway.reading import Reading
 from ordercast.runtime.status import Refused
-from ordercast.v1.membership_pb2 import Group
-from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse
+from ordercast.v1.membership_pb2 import Configuration, Group
+from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse, StartAt
 
 GROUP = Group(name="a", id="a#1", replicas=["n1", "n2"])
 
@@ -36,3 +36,38 @@ def test_if_no_replica_says_where_it_ends_that_is_no_end():
     with pytest.raises(Refused) as refused:
         read_to_the_end({"n1": "UNAVAILABLE: away", "n2": "DEADLINE_EXCEEDED: late"})
     assert refused.value.code == grpc.StatusCode.UNAVAILABLE
+
+
+# --------------------------------------------------------------------------------------------- behind the end
+
+VIEW = {"name": "a", "id": "a#1", "placement": ["n1", "n2", "n3"]}
+
+
+@pytest.mark.parametrize(
+    ("group", "code"),
+    [
+        (Group(replicas=["n1", "n2", "n3"], **VIEW), grpc.StatusCode.OUT_OF_RANGE),
+        (Group(replicas=["n1", "n2"], **VIEW), grpc.StatusCode.UNAVAILABLE),
+        (Group(replicas=["n1", "n2", "n3"], starting=["n3"], **VIEW), grpc.StatusCode.UNAVAILABLE),
+        (
+            Group(replicas=["n1", "n2", "n3"], previous=Configuration(replicas=["n1"]), **VIEW),
+            grpc.StatusCode.UNAVAILABLE,
+        ),
+    ],
+    ids=["all there", "one is left out", "one has not begun", "a view follows another"],
+)
+def test_an_offset_that_nobody_has_is_none_only_if_everybody_was_asked(group, code):
+    """After a restart of all, a reader may have what only one had delivered before: others deliver it again."""
+
+    async def start() -> int:
+        reading = Reading(SimpleNamespace(name="gateway"))  # type: ignore[arg-type]
+
+        async def describe(group: Group) -> dict[str, DescribeReplicaResponse | str]:
+            return {name: DescribeReplicaResponse(next_offset=7) for name in group.replicas}
+
+        reading.describe = describe  # type: ignore[method-assign]
+        return await reading.start_offset(group, StartAt(offset=9))
+
+    with pytest.raises(Refused) as refused:
+        asyncio.run(start())
+    assert refused.value.code == code

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import grpc
 import structlog
 
+from ordercast.core.members import has_views, places_of
 from ordercast.core.quorums import majority
 from ordercast.runtime.local_log import out_of_range
 from ordercast.runtime.mesh import CHANNEL_OPTIONS
@@ -107,9 +108,11 @@ class Reading:
         match start.WhichOneof("at"):
             case "offset":
                 if not first <= start.offset <= following:
-                    # Who read it may have read it from the replica that does not answer now: the furthest one.
-                    needed = majority(len(group.replicas)) if start.offset < first else len(group.replicas)
-                    if len(bounds) < needed:
+                    # Who read it may have read it from the replica that does not answer now: the furthest one. Or,
+                    # where there are views, from one that is not in this one, or whose log is not here yet.
+                    is_behind = start.offset < first
+                    needed = majority(len(group.replicas)) if is_behind else len(places_of(group))
+                    if len(bounds) < needed or not (is_behind or is_at_rest(group)):
                         raise unanswered(group)
                     raise out_of_range(group.name, start.offset, LogBounds(0, 0, first, following, 0))
                 return start.offset
@@ -322,6 +325,11 @@ class Reading:
         """The next call dials anew, with the certificate of that moment; those that are under way may end."""
         if name in self._channels and self._channels[name][1] is channel:
             del self._channels[name]
+
+
+def is_at_rest(group: Group) -> bool:
+    """No view follows another: while one does, members deliver what they had received before, each in its time."""
+    return not has_views(group) or not (group.HasField("previous") or group.starting)
 
 
 def stopping() -> Refused:
