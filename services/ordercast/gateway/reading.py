@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import grpc
@@ -89,13 +89,12 @@ class Reading:
 
     async def _bounds(self, group: Group) -> list[DescribeReplicaResponse]:
         """Of those replicas that answer."""
-        described = await self.describe(group)
-        return [found for found in described.values() if not isinstance(found, str)]
+        return bounds_in(await self.describe(group))
 
     async def _some_bounds(self, group: Group) -> list[DescribeReplicaResponse]:
         """Of one replica at least."""
         described = await self.describe(group)
-        bounds = [found for found in described.values() if not isinstance(found, str)]
+        bounds = bounds_in(described)
         if not bounds:
             raise unanswered(group, [found for found in described.values() if isinstance(found, str)])
         return bounds
@@ -325,6 +324,10 @@ class Reading:
         """The next call dials anew, with the certificate of that moment; those that are under way may end."""
         if name in self._channels and self._channels[name][1] is channel:
             del self._channels[name]
+
+
+def bounds_in(described: Mapping[str, DescribeReplicaResponse | str]) -> list[DescribeReplicaResponse]:
+    return [found for found in described.values() if not isinstance(found, str)]
 
 
 def is_at_rest(group: Group) -> bool:
