@@ -104,7 +104,7 @@ run: setup ## run a cluster of three nodes on this machine, until Ctrl-C
 
 # Tests start hundreds of processes: compiling the same modules in each of them would take minutes.
 test: setup .venv/.bench .venv/.analytics .venv/.chart .venv/.k8s .venv/.prometheus ## run the tests
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m tests.second_chance
 
 test-long: setup .venv/.bench .venv/.analytics .venv/.chart .venv/.k8s .venv/.prometheus ## run the tests that take long: more seeds, more faults, more of each kind
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -m long
@@ -114,7 +114,7 @@ test-kafka: setup .venv-kafka/.ready build/kafka/broker/.ready build/kafka/conne
 
 # Images have to be where the cluster finds them: ORDERCAST_IMAGE, ORDERCAST_NEXT_IMAGE, ORDERCAST_ANALYTICS_IMAGE.
 test-k8s: setup .venv/.chart .venv/.k8s .venv/.prometheus ## install the chart on the cluster of KUBECONFIG, and be hard on it
-	$(BIN)/pytest -n0 -vv --durations=0 --override-ini timeout=1200 tests/k8s
+	$(BIN)/python -m tests.second_chance -n0 -vv --durations=0 --override-ini=timeout=1200 tests/k8s
 
 lint: setup ## check format, style, types and the wire contract
 	$(BIN)/ruff format --check
@@ -174,5 +174,5 @@ $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 -
 endef
 
 clean: ## remove .venv, caches and build leftovers
-	rm -rf .venv .venv-kafka .left-out build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache services/*.egg-info
+	rm -rf .venv .venv-kafka .left-out .flakes build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache services/*.egg-info
 	find services tests -name __pycache__ -type d -prune -exec rm -rf {} +
