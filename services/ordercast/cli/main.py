@@ -3,6 +3,7 @@
 import typer
 
 from ordercast.cli import (
+    abuse,
     analytics,
     bench,
     chaos,
@@ -50,6 +51,7 @@ app.add_typer(analytics.app, name="analytics")
 app.command("demo")(demo.demo)
 app.command("bench")(bench.bench)
 app.command("chaos")(chaos.chaos)
+app.command("abuse")(abuse.abuse)
 app.command("sim")(sim.sim)
 app.command("papers")(papers.papers)
 

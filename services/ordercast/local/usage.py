@@ -17,9 +17,17 @@ def cpu_s(pid: int) -> float:
 
 def rss_anon_mb(pid: int) -> float:
     """Memory of the process's own: pages of the store that are mapped do not count."""
+    return _status(pid, "RssAnon") / 1024
+
+
+def threads(pid: int) -> int:
+    return _status(pid, "Threads")
+
+
+def _status(pid: int, name: str) -> int:
+    """A number that the kernel tells of a process; 0 for a process that is gone."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
-        return 0.0
-    line = next((line for line in status.splitlines() if line.startswith("RssAnon:")), "RssAnon: 0 kB")
-    return int(line.split()[1]) / 1024
+        return 0
+    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith(f"{name}:")), 0)

@@ -1,0 +1,1 @@
+"""Hostile clients beside an honest one: what `ordercast abuse` plays and measures."""

@@ -1,0 +1,186 @@
+"""The attacks: what one client can do to a node over its ports, without knowing anything secret.
+
+Each was once seen to stop or to bloat a node.
+"""
+
+import asyncio
+import itertools
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from ordercast.local.abuse.target import Tally, Target, hold_connections, repeat, repeat_call
+from ordercast.v1.common_pb2 import Message
+from ordercast.v1.gateway_pb2 import (
+    CreateGroupRequest,
+    PublishRequest,
+    PublishStreamRequest,
+    SetCursorRequest,
+    SubscribeRequest,
+    SubscribeStart,
+)
+from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
+from ordercast.v1.sequencer_pb2 import StartAt
+
+MIB = 1 << 20
+SERVICE = "/ordercast.v1.GatewayService"
+#: The layout of session tokens: a mark, and parts with their lengths (`core/session_token.py`).
+TOKEN_MARK, TOKEN_PART_BYTES = b"\xc5", 28
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    name: str
+    #: For people.
+    what: str
+    play: Callable[[Target], Awaitable[Tally]]
+    #: What a node may keep of it. State that the attacker is entitled to (producers, groups) is not free.
+    rss_mb_more_max: float = 50.0
+    #: How many attempts are a whole attack; a short run makes a tenth of them.
+    attempts: int = 1000
+
+
+def publish_request(target: Target, **fields: object) -> PublishRequest:
+    """One message of a producer that nobody has heard of; `fields` are what is wrong with it."""
+    usual = {"producer": os.urandom(16), "groups": [target.group], "first_sequence": 1}
+    return PublishRequest(**{**usual, "messages": [Message(payload=b"x")], **fields})  # type: ignore[arg-type]
+
+
+async def huge_tokens(target: Target) -> Tally:
+    part = TOKEN_PART_BYTES.to_bytes(2, "big") + bytes(TOKEN_PART_BYTES)
+    tokens = itertools.cycle(TOKEN_MARK + part * (size // len(part)) for size in (2 * MIB, 48 << 10))
+    return await repeat(
+        target, lambda stub: stub.Publish(publish_request(target, session=next(tokens))), at_once=4
+    )
+
+
+async def compressed_bombs(target: Target) -> Tally:
+    request = publish_request(target, messages=[Message(payload=bytes(30 * MIB))])
+    return await repeat(target, lambda stub: stub.Publish(request), at_once=3, compression=grpc.Compression.Gzip)
+
+
+async def refused_publishes(target: Target) -> Tally:
+    request = publish_request(target, messages=[Message(payload=bytes(MIB + MIB // 10))])
+    return await repeat(target, lambda stub: stub.Publish(request), at_once=4)
+
+
+async def long_open_tokens(target: Target) -> Tally:
+    token = bytes(MIB // 2)
+    return await repeat(
+        target, lambda stub: stub.Publish(publish_request(target, messages=[], open_token=token + os.urandom(16)))
+    )
+
+
+async def new_producers(target: Target) -> Tally:
+    """A stream that takes no notice of credits, and never uses a producer twice."""
+    per_frame = 64
+
+    async def flood(stub: GatewayServiceStub) -> None:
+        call = stub.PublishStream()
+        await call.write(
+            PublishStreamRequest(requests=[publish_request(target, unordered=True) for _ in range(per_frame)])
+        )
+        await call.done_writing()
+        async for _ in call:
+            pass
+
+    return await repeat(target, flood)
+
+
+async def unknown_groups(target: Target) -> Tally:
+    numbers = itertools.count()
+
+    def names() -> Iterator[list[str]]:
+        for number in numbers:
+            yield [f"unknown-{number}-{place}" for place in range(32)]
+            if number % 100 == 0:
+                yield [f"n{place}" for place in range(1_000_000)]
+
+    lists = names()
+    return await repeat(target, lambda stub: stub.Publish(publish_request(target, groups=next(lists))))
+
+
+async def malformed_requests(target: Target) -> Tally:
+    """Bytes that are no message, to every method that takes one request."""
+    methods = itertools.cycle(
+        ("Publish", "CreateGroup", "SetCursor", "DescribeGroup", "ChangeReplicas", "ListCursors")
+    )
+    async with grpc.aio.insecure_channel(target.clients) as channel:
+
+        def call() -> Awaitable[object]:
+            method: Any = channel.unary_unary(f"{SERVICE}/{next(methods)}")
+            return method(os.urandom(1 + os.urandom(1)[0]))  # type: ignore[no-any-return]
+
+        return await repeat_call(target, call, at_once=8)
+
+
+async def cancelled_subscriptions(target: Target) -> Tally:
+    start = SubscribeStart(group=target.group, start=StartAt(earliest=True))
+
+    async def subscribe_and_leave(stub: GatewayServiceStub) -> None:
+        call = stub.Subscribe()
+        await call.write(SubscribeRequest(start=start))
+        await call.read()
+        call.cancel()
+
+    return await repeat(target, subscribe_and_leave, at_once=32)
+
+
+async def all_cursors(target: Target) -> Tally:
+    numbers = itertools.count()
+
+    def set_cursor(stub: GatewayServiceStub) -> Awaitable[object]:
+        name = f"hoarded-{next(numbers)}"
+        return stub.SetCursor(SetCursorRequest(group=target.group, name=name, start=StartAt(earliest=True)))
+
+    return await repeat(target, set_cursor, at_once=64)
+
+
+async def many_groups_at_once(target: Target) -> Tally:
+    numbers = itertools.count()
+    return await repeat(
+        target, lambda stub: stub.CreateGroup(CreateGroupRequest(name=f"heap-{next(numbers)}")), at_once=256
+    )
+
+
+async def idle_connections(target: Target) -> Tally:
+    return await hold_connections(target, target.clients, count=4096)
+
+
+async def strangers_at_the_frames_port(target: Target) -> Tally:
+    return await hold_connections(target, target.frames, count=512)
+
+
+async def slow_readers_of_metrics(target: Target) -> Tally:
+    return await hold_connections(target, target.metrics, count=256)
+
+
+ATTACKS = (
+    Attack("huge-tokens", "session tokens of 2 MiB", huge_tokens, attempts=200),
+    Attack("compressed-bombs", "29 KiB that inflate to 30 MiB", compressed_bombs, attempts=100),
+    Attack("refused-publishes", "payloads that are just too long", refused_publishes, attempts=10_000),
+    Attack("long-open-tokens", "open tokens of half a MiB", long_open_tokens, attempts=300),
+    Attack("new-producers", "a producer id for each message", new_producers, rss_mb_more_max=150.0, attempts=2000),
+    Attack("unknown-groups", "lists of groups that do not exist", unknown_groups),
+    Attack("malformed-requests", "bytes that are no request", malformed_requests, attempts=10_000),
+    Attack("cancelled-subscriptions", "subscribers that leave at once", cancelled_subscriptions),
+    Attack("idle-connections", "4,096 connections that say nothing", idle_connections),
+    Attack("frames-strangers", "512 connections without a ticket", strangers_at_the_frames_port),
+    Attack("metrics-readers", "256 connections to the port of metrics", slow_readers_of_metrics),
+    Attack("all-cursors", "5,000 cursors of one client", all_cursors, attempts=5000),
+    Attack("many-groups", "groups created 256 at once", many_groups_at_once, rss_mb_more_max=150.0, attempts=1030),
+)
+
+
+def play(name: str, target: Target) -> Tally:
+    """In a process of its own: an attacker's processor time is not the honest client's."""
+    attack = next(attack for attack in ATTACKS if attack.name == name)
+
+    async def whole() -> Tally:
+        return await attack.play(target)
+
+    return asyncio.run(whole())
