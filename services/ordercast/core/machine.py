@@ -16,10 +16,12 @@ What a driver promises:
 * **What one machine sends to one peer arrives in order, or ChannelReset says that some of it may be lost.**
   The first connection is announced by a ChannelReset too: that is how a machine learns incarnations.
 * **Machines of one process compose by Hand:** an event for a sibling, performed in order like any effect.
+* **Of the events that one machine is told, none has an earlier `now` than the one before it.** A handed event may
+  have waited behind a barrier, so the driver gives it the time at which it is performed (`told_at`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 from ordercast.v1.sequencer_pb2 import LogEntry
@@ -168,6 +170,11 @@ class InstanceClosed(Event):
     """From consensus: decided and forgotten long ago. The outcome is in the groups' logs."""
 
     instance: bytes
+
+
+def told_at(event: Event, clock: tuple[float, float]) -> Event:
+    """The event as of this (now, wall): for events that were made before they are told."""
+    return replace(event, now=clock[0], wall=clock[1])
 
 
 # -------------------------------------------------------------------------------------------------- effects

@@ -32,6 +32,7 @@ from ordercast.core.machine import (
     SetTimer,
     Start,
     TimerFired,
+    told_at,
 )
 from ordercast.core.view import LateView
 from ordercast.runtime.clock import Clock
@@ -153,9 +154,10 @@ class Host:
         for slot in self.of(domain):
             slot.incarnation = incarnation
             records = self._records(domain, slot.role)
-            self._enqueue(slot, Start(*self.clock.read(), incarnation, records))
+            clock = self.clock.read()
+            self._enqueue(slot, Start(*clock, incarnation, records))
             for event in after:
-                self._enqueue(slot, event)
+                self._enqueue(slot, told_at(event, clock))
 
     def _records(self, domain: str, role: str) -> Sequence[tuple[bytes, bytes]]:
         """Of a user's domain those that are sound: what the others mean, the views say (disbelief.py)."""
@@ -379,7 +381,8 @@ class Host:
             case Send():
                 self._send(slot.domain, effect)
             case Hand():
-                self._enqueue(self.slots[slot.domain, effect.role], effect.event)
+                sibling = self.slots[slot.domain, effect.role]
+                self._enqueue(sibling, told_at(effect.event, self.clock.read()))
             case SetTimer():
                 earlier = slot.timers.get(effect.name)
                 if earlier is not None:

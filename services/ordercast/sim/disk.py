@@ -10,7 +10,6 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ordercast.v1.sequencer_pb2 import LogEntry
 
@@ -21,13 +20,12 @@ class Transaction:
     records: list[tuple[str, bytes, bytes | None]] = field(default_factory=list)
     #: (group, position, entry), or (group, position, None) where a snapshot replaced the log before it.
     log: list[tuple[str, int, LogEntry | None]] = field(default_factory=list)
-    #: What is to be done once it is durable, for whoever added it.
-    then: list[Any] = field(default_factory=list)
+    #: Somebody waits until it is durable, even if there is nothing in it.
     is_awaited: bool = False
 
     @property
     def is_empty(self) -> bool:
-        return not (self.records or self.log or self.then or self.is_awaited)
+        return not (self.records or self.log or self.is_awaited)
 
     def encode(self) -> bytes:
         log = [(group, position, e and e.SerializeToString()) for group, position, e in self.log]

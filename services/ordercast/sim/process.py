@@ -1,7 +1,7 @@
 """A simulated process: hosts machines and performs their effects as core/machine.py promises."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError
@@ -29,6 +29,7 @@ from ordercast.core.machine import (
     TimerFired,
     ViewChanged,
     Watermark,
+    told_at,
 )
 from ordercast.core.view import LateView, UnknownGroup
 from ordercast.sim.disk import Disk, Log, Transaction
@@ -50,9 +51,27 @@ class Slot:
         self.machine = machine
         #: The transaction that effects performed now have to wait for.
         self.barrier = 0
-        self.backlog: deque[tuple[int, Effect]] = deque()
+        #: What waits for a transaction, with its number among the effects: behind barriers, and in `then`.
+        self.backlog: deque[tuple[int, int, Effect]] = deque()
+        self.then: deque[tuple[int, int, Effect]] = deque()
+        self.effects = 0
         self.log: list[tuple[str, int, LogEntry | None]] = []
         self.timers: dict[str, int] = {}
+
+    def hold(self, queue: deque[tuple[int, int, Effect]], transaction: int, effect: Effect) -> None:
+        self.effects += 1
+        queue.append((transaction, self.effects, effect))
+
+    def release(self, durable: int) -> Iterator[Effect]:
+        """What waited for the transaction, in the order of the machine's effects, as runtime/host.py has it."""
+        backlog, then = self.backlog, self.then
+        while True:
+            queue = backlog if backlog and backlog[0][0] <= durable else None
+            if then and then[0][0] <= durable and (queue is None or then[0][1] < queue[0][1]):
+                queue = then
+            if queue is None:
+                return
+            yield queue.popleft()[2]
 
 
 class Process:
@@ -305,7 +324,7 @@ class Process:
             elif kind is ResetLog:
                 self._log(slot, effect.group, effect.position, None)  # type: ignore[attr-defined]
             if slot.barrier > self.durable:
-                slot.backlog.append((slot.barrier, effect))
+                slot.hold(slot.backlog, slot.barrier, effect)
             elif kind is Send:
                 self._send(effect)  # type: ignore[arg-type]
             else:
@@ -328,8 +347,10 @@ class Process:
         slot.log = []
         if effect.barrier:
             slot.barrier = transaction.number
+        if effect.barrier or effect.then:
             transaction.is_awaited = True
-        transaction.then.extend(effect.then)
+        for send in effect.then:
+            slot.hold(slot.then, transaction.number, send)
 
     def _do(self, role: str, slot: Slot, effect: Effect) -> None:
         world = self.world
@@ -337,7 +358,7 @@ class Process:
             case Send():
                 self._send(effect)
             case Hand():
-                self._enqueue(effect.role, effect.event)
+                self._enqueue(effect.role, told_at(effect.event, self.clock()))
             case Deliver():
                 world.delivered(self.name, effect)
             case SetTimer():
@@ -411,10 +432,7 @@ class Process:
             return
         self.disk.synced()
         self.durable = transaction.number
-        for send in transaction.then:
-            self._send(send)
         for role, slot in self.slots.items():
-            backlog = slot.backlog
-            while backlog and backlog[0][0] <= self.durable:
-                self._do(role, slot, backlog.popleft()[1])
+            for effect in slot.release(self.durable):
+                self._do(role, slot, effect)
         self._work()
