@@ -8,13 +8,16 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
+import structlog
 
 from ordercast.core.ids import pack_u64
 from ordercast.membership.machine import ROLE, Execute, HeartbeatReceived, Membership
+from ordercast.membership.permissions import BY_STATE, check_name, check_speaker
 from ordercast.runtime.node import SYSTEM, Node
 from ordercast.runtime.status import Refused
 from ordercast.runtime.tls import peer_names
 from ordercast.v1.membership_pb2 import (
+    Command,
     CommandResult,
     ExecuteRequest,
     ExecuteResponse,
@@ -25,6 +28,8 @@ from ordercast.v1.membership_pb2 import (
     WatchResponse,
 )
 from ordercast.v1.membership_pb2_grpc import MembershipServiceServicer
+
+log = structlog.get_logger("membership")
 
 #: Only those who run the cluster call this; more at a time means that something is wrong.
 CALLS_MAX = 1024
@@ -73,21 +78,46 @@ class MembershipServer(MembershipServiceServicer):
             raise Refused(
                 grpc.StatusCode.RESOURCE_EXHAUSTED, "too many commands", "TOO_MANY_CALLS", retry_after_s=1
             )
-        # What a process says of itself, nobody says for it.
-        what = request.command.WhichOneof("what")
-        if what in ("register", "end_incarnation"):
-            check_name(context, getattr(request.command, what).name)
+        self._check_speaker(request.command, context)
         self._number += 1
         tag = pack_u64(self._number)
         call = self._calls[tag] = asyncio.get_running_loop().create_future()
         try:
             self.node.host.tell(SYSTEM, ROLE, Execute(*self.node.clock.read(), request.command, tag))
-            return ExecuteResponse(result=await call)
+            result = await call
         finally:
             del self._calls[tag]
+        return ExecuteResponse(result=self._without_secrets(request.command, result))
+
+    def _check_speaker(self, command: Command, context: Any) -> None:
+        names = peer_names(context)
+        try:
+            check_speaker(command, names, self.machine.state.nodes)
+        except Refused as refused:
+            if refused.reason in BY_STATE and self.machine.leader != self.node.name:
+                raise not_leader(self.machine.leader) from refused
+            log.warning(
+                "refused command", command=command.WhichOneof("what"), certificate=names, why=refused.message
+            )
+            raise
+
+    def _without_secrets(self, command: Command, result: CommandResult) -> CommandResult:
+        """Session tokens are signed with the key, and only gateways sign. Who is one, the agreed state says.
+
+        This cannot be part of the state: members with older software would remember another result.
+        """
+        if not result.registered.key:
+            return result
+        node = self.machine.state.nodes.get(command.register.name)
+        if node is not None and "gateway" in node.services:
+            return result
+        public = CommandResult()
+        public.CopyFrom(result)
+        public.registered.ClearField("key")
+        return public
 
     async def Heartbeat(self, request: HeartbeatRequest, context: Any) -> HeartbeatResponse:
-        check_name(context, request.name)
+        check_name(peer_names(context), request.name)
         if self.machine.leader != self.node.name:
             raise not_leader(self.machine.leader)
         self.node.host.tell(SYSTEM, ROLE, HeartbeatReceived(*self.node.clock.read(), request))
@@ -138,10 +168,3 @@ def not_leader(leader: str | None) -> Refused:
     message = f"the leader is {leader!r}" if leader else "there is no leader at present"
     details = (NotLeader(leader=leader or ""),)
     return Refused(grpc.StatusCode.FAILED_PRECONDITION, message, "NOT_LEADER", details=details)
-
-
-def check_name(context: Any, name: str) -> None:
-    """Who one is, the certificate says, where there is one."""
-    names = peer_names(context)
-    if names is not None and name not in names:
-        raise Refused(grpc.StatusCode.PERMISSION_DENIED, f"the certificate is not {name!r}'s", "WRONG_CERTIFICATE")
