@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from ordercast.client.sync_subscription import SyncDelivery, SyncSubscription
     from ordercast.client.types import TLS, Delivery, Receipt
 
+    __version__: str
+
 __all__ = [
     "TLS",
     "AsyncDelivery",
@@ -25,6 +27,7 @@ __all__ = [
     "SyncConnection",
     "SyncDelivery",
     "SyncSubscription",
+    "__version__",
     "connect",
     "connect_sync",
 ]
@@ -48,6 +51,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name == "errors":
         return import_module("ordercast.errors")
+    if name == "__version__":
+        return import_module("ordercast.version").installed()
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"ordercast.client.{_HOMES[name]}"), name)

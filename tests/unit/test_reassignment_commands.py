@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from ordercast.cli import changes, group, node, output, rebalance, status, waiting
+from ordercast.cli import changes, consoles, group, node, output, rebalance, status, waiting
 from ordercast.cli.changes import Superseded, is_done, stage_of
 from ordercast.cli.connection import GATEWAY_VARIABLE
 from ordercast.client.errors import FailedPrecondition, Unavailable
@@ -360,7 +360,7 @@ def test_numbers_that_rise_are_told_less_often_than_stages(
 
 def test_on_a_terminal_one_line_changes(monkeypatch: pytest.MonkeyPatch):
     written = io.StringIO()
-    monkeypatch.setattr(waiting, "err", Console(file=written, force_terminal=True))
+    monkeypatch.setattr(consoles, "err", Console(file=written, force_terminal=True))
     with waiting.Waiting(None, "look there") as shown:
         shown.tell("n4 [copies]", "1 of 9")
     assert "n4 [copies] (1 of 9)" in written.getvalue()

@@ -5,8 +5,6 @@ from typing import NoReturn
 
 import typer
 
-from ordercast.cli.output import err
-
 
 class ExitCode(IntEnum):
     OK = 0
@@ -56,5 +54,7 @@ def of_status(status: str) -> ExitCode:
 
 def fail(code: ExitCode, message: str) -> NoReturn:
     """Says on stderr what is wrong; stdout stays free for what was asked for."""
+    from ordercast.cli.consoles import err
+
     err.print(f"error: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(code)

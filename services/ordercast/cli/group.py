@@ -17,7 +17,7 @@ from ordercast.cli.changes import (
 from ordercast.cli.connection import Connection, connected
 from ordercast.cli.domain import pairs, settings_text
 from ordercast.cli.exit_codes import ExitCode, fail
-from ordercast.cli.output import Json, err, print_json, print_table, say
+from ordercast.cli.output import Json, print_json, print_table, say
 from ordercast.cli.views import follow, token_holder, view_lines
 from ordercast.cli.waiting import NoWait, Patience, Waiting
 from ordercast.core.members import has_views
@@ -182,7 +182,7 @@ def delete(
         if not yes:
             # First whether it is there: nobody likes to confirm for nothing.
             client.describe_group(name)
-            err.print(f"All messages of {name} will be gone.", markup=False, highlight=False)
+            typer.echo(f"All messages of {name} will be gone.", err=True)
             if not typer.confirm(f"Delete the group {name}?", err=True):
                 fail(ExitCode.NO, "nothing was deleted")
         group = client.delete_group(name)

@@ -2,24 +2,37 @@
 
 A command that fails prints on stdout at most what it did before; what is wrong is on stderr, and the exit code
 says of which kind it is.
+
+`out` and `err`, the consoles, are loaded when they are first asked for: commands that print lines as they are
+start without rich.
 """
 
 import base64
 import json
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-out = Console()
-err = Console(stderr=True)
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    out: Console
+    err: Console
+
 #: What a cell holds that has nothing to say.
 NOTHING = "-"
 
 Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document on stdout.")]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("out", "err"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ordercast.cli import consoles
+
+    return getattr(consoles, name)
 
 
 def print_json(document: Any) -> None:
@@ -52,6 +65,10 @@ def say(text: str) -> None:
 
 def print_table(headings: Iterable[str], rows: Iterable[Iterable[str]], numbers: Iterable[str] = ()) -> None:
     """Columns whose headings are among `numbers` stand to the right. The first has names, and is never cut."""
+    from rich.table import Table
+
+    from ordercast.cli.consoles import out
+
     right = list(numbers)
     table = Table()
     for place, heading in enumerate(headings):
@@ -71,6 +88,8 @@ def print_columns(rows: list[dict[str, str]], numbers: tuple[str, ...]) -> None:
 
 def print_verdict(troubles: list[str]) -> None:
     """The last lines of the command: what is wrong, or that nothing is."""
+    from ordercast.cli.consoles import out
+
     for trouble in troubles:
         out.print(trouble, style="red", markup=False, highlight=False, soft_wrap=True)
     if not troubles:
@@ -95,8 +114,12 @@ def bytes_text(value: bytes) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def progress_bar() -> Progress:
+def progress_bar() -> "Progress":
     """Shown on a terminal only."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from ordercast.cli.consoles import err
+
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

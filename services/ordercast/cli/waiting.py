@@ -11,7 +11,6 @@ import typer
 
 from ordercast.cli.connection import TIMEOUT_S_MAX
 from ordercast.cli.exit_codes import ExitCode, fail
-from ordercast.cli.output import err
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -48,6 +47,8 @@ class Waiting:
         self._told_at = 0.0
 
     def __enter__(self) -> Self:
+        from ordercast.cli.consoles import err
+
         if err.is_terminal:
             self._status = err.status("")
             self._status.start()
@@ -95,4 +96,6 @@ def is_only_the_watching(error: BaseException) -> bool:
 
 
 def note(text: str) -> None:
+    from ordercast.cli.consoles import err
+
     err.print(text, markup=False, highlight=False, soft_wrap=True)

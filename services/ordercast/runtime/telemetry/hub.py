@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -24,6 +22,7 @@ from ordercast.runtime.telemetry.tracing import SpanRecord, Tracing, Value
 from ordercast.runtime.telemetry.web import Server
 from ordercast.telemetry.schema import names
 from ordercast.v1.telemetry_pb2 import KeepTraces
+from ordercast.version import installed
 
 if TYPE_CHECKING:
     from ordercast.runtime.node import Node
@@ -222,7 +221,7 @@ class Telemetry:
                 {
                     names.ATTRIBUTE_SERVICE_NAME: "ordercast",
                     names.ATTRIBUTE_SERVICE_INSTANCE_ID: node.name,
-                    names.ATTRIBUTE_SERVICE_VERSION: software_version(),
+                    names.ATTRIBUTE_SERVICE_VERSION: installed(),
                     names.ATTRIBUTE_INCARNATION: node.incarnation,
                     names.ATTRIBUTE_SCHEMA: names.VERSION,
                     names.ATTRIBUTE_CLUSTER: node.directory.cluster_id.hex(),
@@ -263,11 +262,3 @@ class Telemetry:
         return True
 
     _metrics_due = 0.0
-
-
-@cache
-def software_version() -> str:
-    try:
-        return version("ordercast")
-    except PackageNotFoundError:
-        return "unknown"
