@@ -380,6 +380,30 @@ def test_a_cluster_that_cannot_be_reached_is_exit_code_6(args: tuple[str, ...]) 
     assert result.stdout == ""
 
 
+@pytest.mark.parametrize("args", [("status",), ("verify",), ("publish", "g", "message"), ("subscribe", "g")])
+def test_without_a_server_it_says_at_once_where_it_looked_and_how_to_start_one(
+    args: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wait_for_one(*args: Any, **options: Any) -> None:
+        raise AssertionError("this would go on until the timeout is over")
+
+    monkeypatch.setattr("ordercast.client.sync.connect_sync", wait_for_one)
+    monkeypatch.setattr("ordercast.client.transport.sync_channel", wait_for_one)
+    result = run(*args, "-g", f"{HOST}:1,localhost:1")
+    assert result.exit_code == 6
+    for word in (f"nobody listens at {HOST}:1", "localhost:1", "ordercast up", "--gateway"):
+        assert word in result.stderr
+
+
+@pytest.mark.parametrize("args", [("status",), ("publish", "g", "message"), ("subscribe", "g")])
+def test_the_port_for_peers_is_told_from_a_gateway(cluster: LocalCluster, args: tuple[str, ...]) -> None:
+    peers = f"{HOST}:{cluster.members['node-1'].peer_port}"
+    result = run(*args, "-g", peers)
+    assert result.exit_code == 5
+    for word in ("port for peers", "7400", peers):
+        assert word in result.stderr
+
+
 def test_the_next_gateway_is_used_if_the_first_does_not_answer(cluster: LocalCluster) -> None:
     assert document("status", "-g", f"{HOST}:1,{cluster.gateways[1]}", "--timeout", "10")["gateway"] == "node-2"
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ordercast.cli.exit_codes import ExitCode, fail, of_status
+from ordercast.cli.listeners import reasons_for_nobody
 
 if TYPE_CHECKING:
     import grpc
@@ -49,16 +50,17 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
     ),
     "timeout": (
         Annotated[
-            float,
+            float | None,
             typer.Option(
                 min=0.001,
                 max=TIMEOUT_S_MAX,
                 metavar="SECONDS",
-                help="How long to wait for an answer.",
+                help="How long to wait for an answer. If given, a gateway need not listen yet.",
+                show_default=f"{TIMEOUT_S_DEFAULT:g}",
                 rich_help_panel=_PANEL,
             ),
         ],
-        TIMEOUT_S_DEFAULT,
+        None,
     ),
     "ca": (
         Annotated[
@@ -121,11 +123,14 @@ class Connection:
     gateways: tuple[str, ...]
     timeout_s: float
     tls: "TLS | None"
+    #: If nobody listens, somebody may soon: wait for that, too.
+    is_patient: bool = False
 
     def client(self, producer: str | None = None) -> "SyncConnection":
         """To be used with `with`."""
         from ordercast.client.sync import connect_sync
 
+        self._look()
         return connect_sync(*self.gateways, producer=producer, tls=self.tls, timeout=self.timeout_s)
 
     @contextlib.contextmanager
@@ -136,6 +141,7 @@ class Connection:
         from ordercast.client.errors import Unavailable
         from ordercast.client.transport import sync_channel
 
+        self._look()
         for address in self.gateways:
             with sync_channel(address, self.tls) as channel:
                 try:
@@ -145,6 +151,16 @@ class Connection:
                 yield channel
                 return
         raise Unavailable(f"no gateway answers at {', '.join(self.gateways)} within {self.timeout_s:g} s")
+
+    def _look(self) -> None:
+        """Without a server there is nothing to wait for."""
+        from ordercast.client.errors import Unavailable
+
+        reasons = [] if self.is_patient else reasons_for_nobody(self.gateways)
+        if reasons:
+            hint = "`ordercast up` starts a cluster on this machine"
+            elsewhere = f"--gateway, or {GATEWAY_VARIABLE} in the environment, says where another one is"
+            raise Unavailable(f"{', '.join(reasons)}: {hint}; {elsewhere}")
 
 
 # ----------------------------------------------------------------------------------------------- the decorator
@@ -174,9 +190,10 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         chosen: dict[str, Any] = {name: given.pop(name) for name in options}
         chosen.setdefault("gateway", given.get("gateway") or GATEWAY_DEFAULT)
-        chosen.setdefault("timeout", min(given.get("timeout") or TIMEOUT_S_DEFAULT, TIMEOUT_S_DEFAULT))
+        until_done = given.get("timeout")
+        chosen.setdefault("timeout", until_done and min(until_done, TIMEOUT_S_DEFAULT))
         connection = _connection(**chosen)
-        with exit_codes(), quiet_end():
+        with exit_codes(connection.gateways), quiet_end():
             command(connection=connection, **given)
 
     # Typer reads the signature to know the options, and the annotations to know their types.
@@ -188,13 +205,14 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
 
 def _connection(
     gateway: str,
-    timeout: float,
+    timeout: float | None,
     ca: Path | None,
     cert: Path | None,
     cert_key: Path | None,
     server_name: str | None,
 ) -> Connection:
-    return Connection(_addresses(gateway), timeout, _tls(ca, cert, cert_key, server_name))
+    tls = _tls(ca, cert, cert_key, server_name)
+    return Connection(_addresses(gateway), timeout or TIMEOUT_S_DEFAULT, tls, is_patient=timeout is not None)
 
 
 def _addresses(text: str) -> tuple[str, ...]:
@@ -241,14 +259,17 @@ def check_tls(ca: Path | None, cert: Path | None, key: Path | None, server_name:
 
 
 @contextlib.contextmanager
-def exit_codes() -> Iterator[None]:
+def exit_codes(asked: tuple[str, ...] = ()) -> Iterator[None]:
     """Errors of the cluster become a text on stderr and an exit code."""
     import grpc
 
-    from ordercast.client.errors import OrdercastError
+    from ordercast.client.errors import OrdercastError, Unimplemented
 
     try:
         yield
+    except Unimplemented as error:
+        where = f" (asked: {', '.join(asked)})" if asked else ""
+        fail(of_status(error.code), f"{error.message}{where}")
     except OrdercastError as error:
         fail(of_status(error.code), error.message)
     except grpc.RpcError as error:

@@ -201,7 +201,7 @@ def _through(found: Installation, connection: Connection, tunnels: list[Tunnel])
     tls = connection.tls
     if tls is not None and tls.server_name is None:
         tls = replace(tls, server_name=client_host(found.objects, found.place.namespace))
-    return replace(connection, gateways=tuple(tunnel.address for tunnel in tunnels), tls=tls)
+    return replace(connection, gateways=tuple(tunnel.address for tunnel in tunnels), tls=tls, is_patient=True)
 
 
 def _ask(found: Installation, connection: Connection, tunnels: list[Tunnel] | None = None) -> None:

@@ -20,6 +20,12 @@ TIMEOUT_S = 30.0
 LAST_ACK_S = 5.0
 MESSAGE_BYTES_MAX = 64 << 20
 ERROR_DOMAIN = "ordercast"
+#: What gRPC says for a server that does not know the method.
+METHOD_UNKNOWN = "Method not found!"
+NOT_FOR_CLIENTS = (
+    "the server there does not know this request: it is the port for peers, or an older gateway; "
+    "a gateway's port for clients is 7400 unless set otherwise"
+)
 
 StreamCall = grpc.aio.StreamStreamCall[Any, Any]
 
@@ -121,4 +127,6 @@ def to_error(error: grpc.RpcError) -> OrdercastError:
         # Details that contradict the status: the status counts.
         details, retry_after = {}, None
     message = error.details() or error.code().name
+    if message == METHOD_UNKNOWN:
+        message = NOT_FOR_CLIENTS
     return of_code(error.code().name, message, details=details, retry_after=retry_after)
