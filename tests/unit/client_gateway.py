@@ -7,7 +7,7 @@ import contextlib
 import queue
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -18,6 +18,7 @@ from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 
 from ordercast.core.ids import envelope_id, order_key, pack_u64, sn_of
+from ordercast.core.silence import ALIVE_MS
 from ordercast.gateway.tokens import Tokens
 from ordercast.protocols.idempotence import ProducerTable
 from ordercast.v1.common_pb2 import (
@@ -35,6 +36,7 @@ from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_OK,
     PUBLISH_STATUS_SEQUENCE_GAP,
     Acked,
+    Alive,
     CreateGroupResponse,
     Deliveries,
     DescribeClusterResponse,
@@ -44,6 +46,7 @@ from ordercast.v1.gateway_pb2 import (
     PublishRequest,
     PublishStreamResponse,
     SetCursorResponse,
+    SubscribeLiveResponse,
     SubscribeResponse,
     SubscribeStarted,
 )
@@ -53,6 +56,7 @@ from ordercast.v1.sequencer_pb2 import LogEntry
 
 TOKENS = Tokens(b"the cluster's key")
 DOMAIN = "default"
+SIGN = SubscribeResponse(alive=Alive(alive_ms=ALIVE_MS))
 
 
 def token_of(clock: int) -> bytes:
@@ -86,6 +90,10 @@ class ClusterModel:
         #: Nothing is answered, nor ordered, while this is clear.
         self.is_answering = threading.Event()
         self.is_answering.set()
+        #: Of life, to subscribers that ask for them. Early versions give none.
+        self.gives_signs = True
+        #: Happens while a gateway lists groups, before it answers.
+        self.on_list: Callable[[], None] = lambda: None
         self.requests: list[PublishRequest] = []
         self.acks: list[int] = []
         for group in groups:
@@ -217,6 +225,8 @@ class GatewayServicer(GatewayServiceServicer):
         cluster = self.cluster
         number = cluster.new_stream()
         start = next(requests).start
+        if start.alive and cluster.gives_signs:
+            yield SIGN
         group = cluster.groups.get(start.group)
         if group is None:
             abort(context, grpc.StatusCode.NOT_FOUND, "no such group", "NO_GROUP", group=start.group)
@@ -237,12 +247,34 @@ class GatewayServicer(GatewayServiceServicer):
                     return
                 if not entries:
                     cluster.changed.wait(0.05)
+            if not entries and start.alive and cluster.gives_signs:
+                yield SIGN
             position += len(entries)
             wanted = [entry for entry in entries if self._end(entry) > offset]
             if wanted:
                 session = token_of(sn_of(wanted[-1].order_key))
                 serialised = [entry.SerializeToString() for entry in wanted]
                 yield SubscribeResponse(deliveries=Deliveries(entries=serialised, session=session))
+
+    def SubscribeLive(self, request, context):  # noqa: N802
+        cluster = self.cluster
+        cluster.new_stream()
+        group = cluster.groups[request.group]
+        sign = SubscribeLiveResponse(alive_ms=ALIVE_MS)
+        if request.alive and cluster.gives_signs:
+            yield sign
+        position = len(group.entries)
+        yield SubscribeLiveResponse(group_id=group.id, replica="here")
+        while context.is_active():
+            with cluster.changed:
+                if len(group.entries) == position:
+                    cluster.changed.wait(0.05)
+                entries = [entry.SerializeToString() for entry in group.entries[position:]]
+            position += len(entries)
+            if entries:
+                yield SubscribeLiveResponse(entries=entries, group_id=group.id)
+            elif request.alive and cluster.gives_signs:
+                yield sign
 
     def _offset(self, start, group: GroupModel, context) -> int:
         if start.cursor and (start.group, start.cursor) in self.cluster.cursors:
@@ -275,6 +307,7 @@ class GatewayServicer(GatewayServiceServicer):
         return CreateGroupResponse(group=Group(name=request.name, id=model.id))
 
     def ListGroups(self, request, context):  # noqa: N802
+        self.cluster.on_list()
         groups = [Group(name=name, id=group.id) for name, group in self.cluster.groups.items()]
         return ListGroupsResponse(groups=groups)
 

@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 import ordercast
-from ordercast.client import aio_causal
+from ordercast.client import aio_causal, aio_silence
 from ordercast.core.ids import envelope_id, order_key
 from ordercast.errors import FailedPrecondition, InvalidArgument
 from ordercast.v1.common_pb2 import (
@@ -28,6 +28,7 @@ from ordercast.v1.membership_pb2 import Domain, Group
 from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse, LogEntry
 from tests.unit.causal_stamps import stamp, time_of
 from tests.unit.client_gateway import ClusterModel, GatewayServicer
+from tests.unit.hanging import hanging
 
 
 class CausalGateway(GatewayServicer):
@@ -250,3 +251,23 @@ def test_a_start_that_is_not_one_for_each_group_is_refused(start):
     connection = ordercast.connect("127.0.0.1:1")
     with pytest.raises(InvalidArgument):
         connection.subscribe_causal(["a", "b"], start)
+
+
+def test_all_groups_leave_a_gateway_that_hangs(gateway, address, monkeypatch):
+    monkeypatch.setattr(aio_silence, "LOOK_S", 0.1)
+    gateway.append("a1", stamp(1, 0, 1))
+    gateway.append("b1", stamp(1, 0, 1))
+
+    async def main():
+        with hanging(address) as puppet:
+            async with (
+                ordercast.connect(puppet.address, address) as oc,
+                oc.subscribe_causal(["a", "b"]) as deliveries,
+            ):
+                assert sorted(await take(deliveries, 2)) == ["a1", "b1"]
+                puppet.hang()
+                gateway.append("b2", stamp(1, 0, 2, time_of("a", 1, {0: 2})))
+                gateway.append("a2", stamp(1, 0, 2))
+                assert await take(deliveries, 2) == ["a2", "b2"]
+
+    run(main)

@@ -172,7 +172,7 @@ def test_a_gateway_that_never_says_a_first_word_is_given_up():
     world = World()
     world.publish(A)
     world.dial()
-    world.wait(session_module.CONNECT_S)
+    world.wait(session_module.PATIENCE_S)
     assert world.session.stream == 0
 
 

@@ -15,9 +15,11 @@ import grpc
 import grpc.aio
 
 from ordercast.client import transport
+from ordercast.client.addresses import Addresses
 from ordercast.client.admin import AsyncAdmin
 from ordercast.client.aio_causal import CausalSubscription
 from ordercast.client.aio_live import LiveSubscription
+from ordercast.client.aio_silence import answered
 from ordercast.client.aio_subscription import Subscription
 from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
 from ordercast.client.session import IN_FLIGHT_MAX, Session, backoff_s
@@ -33,6 +35,7 @@ from ordercast.client.types import (
     checked_timeout,
     checked_token,
 )
+from ordercast.core.silence import Silence
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import PublishStreamResponse
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
@@ -74,7 +77,7 @@ class Connection(AsyncAdmin):
     def __init__(
         self, addresses: list[str], session: Session[ReceiptFuture], *, tls: TLS | None, timeout: float
     ) -> None:
-        self._addresses = addresses
+        self._addresses = Addresses(addresses)
         self._session = session
         self._tls = tls
         self._timeout = timeout
@@ -284,7 +287,7 @@ class Connection(AsyncAdmin):
         session = self._session
         number = session.dialed(_now())
         try:
-            channel = transport.aio_channel(self._address(session.gateway), self._tls)
+            channel = transport.aio_channel(self._gateway(0), self._tls)
         except OrdercastError as error:
             session.lost(number, error, _now(), random.random())
             self._after_change()
@@ -406,28 +409,46 @@ class Connection(AsyncAdmin):
         """The application has read what this stands for."""
         self._session.see(token)
 
-    def _address(self, gateway: int) -> str:
-        return self._addresses[gateway % len(self._addresses)]
+    def _gateway(self, turn: int) -> str:
+        """The address of the gateway in use, or of one so many behind it."""
+        return self._addresses.choose(self._session.gateway + turn, _now())
 
-    def _channel(self, gateway: int) -> grpc.aio.Channel:
-        """To the gateway in use, or so many behind it."""
-        return transport.aio_channel(self._address(self._session.gateway + gateway), self._tls)
+    def _channel(self, address: str) -> grpc.aio.Channel:
+        return transport.aio_channel(address, self._tls)
+
+    def _avoid(self, address: str) -> None:
+        """The gateway there hangs: whoever looks for one takes another first."""
+        self._addresses.avoid(address, _now())
 
     async def _call(self, name: str, request: Any) -> Any:
         until = _now() + self._timeout
         attempt = 0
         while True:
             try:
-                async with self._channel(attempt) as channel:
-                    method = getattr(GatewayServiceStub(channel), name)
-                    return await method(request, timeout=max(until - _now(), 0.001))
+                return await self._call_at(self._gateway(attempt), name, request, until)
             except grpc.RpcError as failure:
                 error = transport.to_error(failure)
+            except Unavailable as silent:
+                error = silent
             wait = max(backoff_s(attempt, random.random()), error.retry_after or 0.0)
             if not isinstance(error, Unavailable) or _now() + wait >= until:
                 raise error
             attempt += 1
             await asyncio.sleep(wait)
+
+    async def _call_at(self, address: str, name: str, request: Any, until: float) -> Any:
+        """A gateway that hangs is left where another one is known."""
+        async with self._channel(address) as channel:
+            method = getattr(GatewayServiceStub(channel), name)
+            call = method(request, timeout=max(until - _now(), 0.001))
+            if len(self._addresses) == 1:
+                return await call
+            silence = Silence()
+            try:
+                return await answered(channel, call, silence)
+            finally:
+                if silence.is_too_long:
+                    self._avoid(address)
 
 
 def _now() -> float:

@@ -11,11 +11,12 @@ import grpc
 import grpc.aio
 
 from ordercast.client import transport
+from ordercast.client.aio_silence import attended
 from ordercast.client.aio_subscription import Gateways
 from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
 from ordercast.client.live import LiveDelivery, LiveReader
 from ordercast.client.session import backoff_s
-from ordercast.v1.gateway_pb2 import SubscribeLiveRequest, SubscribeLiveResponse
+from ordercast.v1.gateway_pb2 import SubscribeLiveResponse
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 
 
@@ -28,12 +29,13 @@ class LiveSubscription:
 
     def __init__(self, gateways: Gateways, group: str, *, replica: str | None, timeout: float) -> None:
         self._gateways = gateways
-        self._request = SubscribeLiveRequest(group=group, replica=replica or "")
+        self._wanted_replica = replica or ""
         self._reader = LiveReader(group)
         self._timeout = timeout
         self._stack = contextlib.AsyncExitStack()
         self._call: Any = None
         self._in_hand: deque[LiveDelivery] = deque()
+        self._address = ""
         #: The node whose deliveries these are.
         self.replica = ""
 
@@ -58,10 +60,12 @@ class LiveSubscription:
             raise DeadlineExceeded(f"could not subscribe within the timeout: {trouble.message}") from None
 
     async def _open(self, gateway: int) -> None:
+        address = self._gateways._gateway(gateway)
         async with contextlib.AsyncExitStack() as stack:
-            channel = await stack.enter_async_context(self._gateways._channel(gateway))
-            self._call = GatewayServiceStub(channel).SubscribeLive(self._request)
+            channel = await stack.enter_async_context(self._gateways._channel(address))
+            self._call = GatewayServiceStub(channel).SubscribeLive(self._reader.request(self._wanted_replica))
             stack.callback(self._call.cancel)
+            self._address = address
             self.replica = (await self._read()).replica
             self._stack = stack.pop_all()
 
@@ -77,17 +81,23 @@ class LiveSubscription:
         if self._call is None:
             raise FailedPrecondition("the subscription is not open: use `async with`")
         while not self._in_hand:
-            response = await self._read()
-            for entry in response.entries:
-                self._in_hand.extend(self._reader.unpack(entry))
-            self._gateways._see(response.session)
+            await self._read()
         return self._in_hand.popleft()
 
     async def _read(self) -> SubscribeLiveResponse:
-        try:
-            response = await self._call.read()
-        except grpc.RpcError as error:
-            raise transport.to_error(error) from None
-        if not isinstance(response, SubscribeLiveResponse):
-            raise Unavailable("the gateway ended the stream")
-        return response
+        """The next that is more than a sign of life; what it brings is in hand then."""
+        while True:
+            try:
+                response = await attended(self._call.read(), self._reader.silence)
+            except grpc.RpcError as error:
+                raise transport.to_error(error) from None
+            except Unavailable:
+                self._gateways._avoid(self._address)
+                raise
+            if not isinstance(response, SubscribeLiveResponse):
+                raise Unavailable("the gateway ended the stream")
+            deliveries = self._reader.received(response)
+            if deliveries is not None:
+                self._in_hand.extend(deliveries)
+                self._gateways._see(response.session)
+                return response

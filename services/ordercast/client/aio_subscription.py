@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 
 from ordercast.client import transport
+from ordercast.client.aio_silence import attended
 from ordercast.client.errors import (
     DeadlineExceeded,
     FailedPrecondition,
@@ -17,7 +18,7 @@ from ordercast.client.errors import (
     OutcomeUnknown,
     Unavailable,
 )
-from ordercast.client.session import CONNECT_S, backoff_s
+from ordercast.client.session import backoff_s
 from ordercast.client.subscription import Reader
 from ordercast.client.types import Delivery
 from ordercast.v1.gateway_pb2 import SetCursorRequest, SubscribeResponse
@@ -36,7 +37,11 @@ class AsyncDelivery(Delivery):
 class Gateways(Protocol):
     """What a subscription needs of its connection."""
 
-    def _channel(self, gateway: int) -> grpc.aio.Channel: ...
+    def _gateway(self, turn: int) -> str: ...
+
+    def _channel(self, address: str) -> grpc.aio.Channel: ...
+
+    def _avoid(self, address: str) -> None: ...
 
     async def _call(self, name: str, request: Any) -> Any: ...
 
@@ -162,12 +167,14 @@ class Subscription:
 
     async def _stream(self, gateway: int) -> OrdercastError:
         """Why it ended."""
+        silence = self._reader.new_stream()
+        address = self._gateways._gateway(gateway)
         try:
-            async with self._gateways._channel(gateway) as channel:
+            async with self._gateways._channel(address) as channel:
                 call = GatewayServiceStub(channel).Subscribe()
                 acks = asyncio.create_task(self._write(call), name="ordercast acknowledgements")
                 try:
-                    await self._read(call)
+                    await attended(self._read(call), silence)
                 finally:
                     call.cancel()
                     acks.cancel()
@@ -175,24 +182,23 @@ class Subscription:
         except grpc.RpcError as error:
             return transport.to_error(error)
         except OrdercastError as error:
+            if silence.is_too_long:
+                self._gateways._avoid(address)
             return error
-        except TimeoutError:
-            return Unavailable("the gateway does not answer")
         self._has_ended = self._reader.stop_at_end
         return Unavailable("the gateway ended the stream")
 
     async def _read(self, call: transport.StreamCall) -> None:
-        async with asyncio.timeout(CONNECT_S):
-            response = await call.read()
-        while isinstance(response, SubscribeResponse):
+        while isinstance(response := await call.read(), SubscribeResponse):
             self._reader.received(response)
-            self._has_started = True
+            self._has_started = self._has_started or self._reader.started is not None
             self._news.set()
             self._acks.set()
+            self._reader.silence.is_listening = False
             while not self._reader.has_room:
                 self._progress.clear()
                 await self._progress.wait()
-            response = await call.read()
+            self._reader.silence.is_listening = True
 
     async def _write(self, call: transport.StreamCall) -> None:
         request = self._reader.start_request()

@@ -8,7 +8,9 @@ from ordercast.client.errors import Internal
 from ordercast.client.subscription import parse
 from ordercast.client.types import id_prefix
 from ordercast.core.ids import group_name
+from ordercast.core.silence import Silence
 from ordercast.v1.common_pb2 import Batch
+from ordercast.v1.gateway_pb2 import SubscribeLiveRequest, SubscribeLiveResponse
 
 #: Producers of which the latest message is remembered, those heard of last.
 PRODUCERS_MAX = 4096
@@ -40,6 +42,19 @@ class LiveReader:
         #: By producer, destination set and epoch: the highest sequence so far. A producer's messages to one set
         #: come in their order.
         self._latest: dict[tuple[bytes, str, int], int] = {}
+        self.silence = Silence()
+
+    def request(self, replica: str) -> SubscribeLiveRequest:
+        """What a new stream begins with."""
+        self.silence = Silence()
+        return SubscribeLiveRequest(group=self.group, replica=replica, alive=True)
+
+    def received(self, response: SubscribeLiveResponse) -> list[LiveDelivery] | None:
+        """None for a sign of life, which tells nothing else."""
+        self.silence.heard(response.alive_ms)
+        if response.alive_ms:
+            return None
+        return [delivery for entry in response.entries for delivery in self.unpack(entry)]
 
     def unpack(self, serialised: bytes) -> list[LiveDelivery]:
         envelope = parse(serialised, self.group).envelope

@@ -62,9 +62,8 @@ FRAME_BYTES_MAX = 4 << 20
 #: Sets of groups whose numbers are remembered.
 LANES_MAX = 16_384
 
-#: How long a gateway may take for its first word.
-CONNECT_S = 5.0
-#: How long it may be silent while it owes us something. Doubles until the next receipt.
+#: How long a gateway may be silent while it owes us something, be it its first word. Doubles until the next
+#: receipt.
 PATIENCE_S = 3.0
 PATIENCE_S_MAX = 6.0
 BACKOFF_S = 0.05
@@ -579,7 +578,7 @@ class Session(Generic[H]):
             if self.stream or self.queue or self.opening:
                 times.append(self.retry_at)
         elif self.stream and not self.is_ready:
-            times.append(self._dialed_at + CONNECT_S)
+            times.append(self._dialed_at + self._patience_s)
         elif self.stream and self._outstanding:
             times.append(self._heard_at + self._patience_s)
         return min(times, default=None)
@@ -593,7 +592,8 @@ class Session(Generic[H]):
             if now >= self.retry_at and not self._go_on_here():
                 self._drop()
         elif not self.is_ready:
-            if now >= self._dialed_at + CONNECT_S:
+            if now >= self._dialed_at + self._patience_s:
+                self._patience_s = min(self._patience_s * 2, PATIENCE_S_MAX)
                 self.lost(self.stream, Unavailable("the gateway does not answer"), now, chance)
         elif self._outstanding and now >= self._heard_at + self._patience_s:
             self._patience_s = min(self._patience_s * 2, PATIENCE_S_MAX)

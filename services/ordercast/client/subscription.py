@@ -5,6 +5,9 @@ given: no gap, no duplicate. With a cursor the gateway starts where the cursor s
 and what comes again is skipped. One acknowledgement is under way at a time; those that come meanwhile become one.
 A stream takes acknowledgements only of what it delivered itself, and none if it ends with the log: then it is
 half-closed, for only that ends it. What could not be confirmed on the stream, the driver confirms with a call.
+
+A gateway that hangs is left like one that is lost. It is asked for signs of life, and one that gives them and then
+falls silent hangs (`Silence`). Gateways of an early version give none: those are left if they never say anything.
 """
 
 from collections import deque
@@ -15,6 +18,7 @@ from google.protobuf.message import DecodeError
 from ordercast.client.errors import FailedPrecondition, Internal, InvalidArgument
 from ordercast.client.types import Delivery, id_prefix
 from ordercast.core.ids import group_name
+from ordercast.core.silence import Silence
 from ordercast.v1.common_pb2 import Batch
 from ordercast.v1.gateway_pb2 import Ack, SubscribeRequest, SubscribeResponse, SubscribeStart, SubscribeStarted
 from ordercast.v1.isis_pb2 import CastStamp
@@ -131,8 +135,17 @@ class Reader(Generic[D]):
         #: How far this stream was used.
         self._reached = 0
         self._is_leaving = False
+        #: On the latest stream; and on how many streams in a row there was nothing else.
+        self.silence = Silence()
+        self._silences = 0
 
     # ------------------------------------------------------------------------------------------- reading
+
+    def new_stream(self) -> Silence:
+        """Before each stream. The driver looks at the silence at intervals, and leaves when that tells it to."""
+        self._silences = self._silences + 1 if self.silence.is_too_long and self.started is None else 0
+        self.silence = Silence(self._silences)
+        return self.silence
 
     def start_request(self) -> SubscribeRequest:
         """What a new stream begins with. What was read ahead and not used comes again."""
@@ -148,6 +161,7 @@ class Reader(Generic[D]):
                 cursor=self.cursor or "",
                 stop_at_end=self.stop_at_end,
                 replica=self.replica or "",
+                alive=True,
             )
         )
 
@@ -157,6 +171,7 @@ class Reader(Generic[D]):
         return len(self._ahead) < AHEAD_ENTRIES_MAX and self._ahead_bytes < AHEAD_BYTES_MAX
 
     def received(self, response: SubscribeResponse) -> None:
+        self.silence.heard(response.alive.alive_ms)
         match response.WhichOneof("step"):
             case "started":
                 self._on_started(response.started)

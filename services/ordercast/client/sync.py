@@ -16,11 +16,13 @@ from typing import Any, Self
 import grpc
 
 from ordercast.client import transport
+from ordercast.client.addresses import Addresses
 from ordercast.client.admin import SyncAdmin
 from ordercast.client.call_threads import JOIN_S, CallThreads
 from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
 from ordercast.client.session import IN_FLIGHT_MAX, Session, backoff_s
 from ordercast.client.sync_live import SyncLiveSubscription
+from ordercast.client.sync_silence import answered
 from ordercast.client.sync_subscription import SyncSubscription
 from ordercast.client.tracing import current_context
 from ordercast.client.types import (
@@ -33,6 +35,7 @@ from ordercast.client.types import (
     checked_timeout,
     checked_token,
 )
+from ordercast.core.silence import Silence
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import PublishStreamRequest
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
@@ -70,7 +73,7 @@ class SyncConnection(SyncAdmin):
     def __init__(
         self, addresses: list[str], session: Session[ReceiptFuture], *, tls: TLS | None, timeout: float
     ) -> None:
-        self._addresses = addresses
+        self._addresses = Addresses(addresses)
         self._session = session
         self._tls = tls
         self._timeout = timeout
@@ -241,7 +244,7 @@ class SyncConnection(SyncAdmin):
                 if self._is_closed:
                     return
                 number = self._session.dialed(time.monotonic())
-                address = self._address(self._session.gateway)
+                address = self._gateway(0)
             trouble = self._stream(address, number)
             with self._changed:
                 self._session.lost(number, trouble, time.monotonic(), random.random())
@@ -344,25 +347,47 @@ class SyncConnection(SyncAdmin):
         with self._changed:
             self._session.see(token)
 
-    def _address(self, gateway: int) -> str:
-        return self._addresses[gateway % len(self._addresses)]
+    def _gateway(self, turn: int) -> str:
+        """The address of the gateway in use, or of one so many behind it."""
+        return self._addresses.choose(self._session.gateway + turn, time.monotonic())
 
-    def _channel(self, gateway: int) -> grpc.Channel:
-        """To the gateway in use, or so many behind it."""
-        return transport.sync_channel(self._address(self._session.gateway + gateway), self._tls)
+    def _channel(self, address: str) -> grpc.Channel:
+        return transport.sync_channel(address, self._tls)
+
+    def _avoid(self, address: str) -> None:
+        """The gateway there hangs: whoever looks for one takes another first."""
+        self._addresses.avoid(address, time.monotonic())
 
     def _call(self, name: str, request: Any) -> Any:
         until = time.monotonic() + self._timeout
         attempt = 0
         while True:
             try:
-                with self._channel(attempt) as channel:
-                    method = getattr(GatewayServiceStub(channel), name)
-                    return method(request, timeout=max(until - time.monotonic(), 0.001))
+                return self._call_at(self._gateway(attempt), name, request, until)
             except grpc.RpcError as failure:
                 error = transport.to_error(failure)
+            except Unavailable as silent:
+                error = silent
             wait = max(backoff_s(attempt, random.random()), error.retry_after or 0.0)
             if not isinstance(error, Unavailable) or time.monotonic() + wait >= until:
                 raise error
             attempt += 1
             time.sleep(wait)
+
+    def _call_at(self, address: str, name: str, request: Any, until: float) -> Any:
+        """A gateway that hangs is left where another one is known."""
+        timeout = max(until - time.monotonic(), 0.001)
+        silence = Silence()
+        threads = CallThreads()
+        try:
+            with self._channel(address) as channel:
+                method = getattr(GatewayServiceStub(channel), name)
+                if len(self._addresses) == 1:
+                    return method(request, timeout=timeout)
+                call = method.future(request, timeout=timeout)
+                threads.watch(call)
+                return answered(channel, call, silence, threads)
+        finally:
+            threads.join()
+            if silence.is_too_long:
+                self._avoid(address)

@@ -14,8 +14,9 @@ from ordercast.client.call_threads import CallThreads
 from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, Unavailable
 from ordercast.client.live import LiveDelivery, LiveReader
 from ordercast.client.session import backoff_s
+from ordercast.client.sync_silence import SilenceWatch
 from ordercast.client.sync_subscription import SyncGateways
-from ordercast.v1.gateway_pb2 import SubscribeLiveRequest, SubscribeLiveResponse
+from ordercast.v1.gateway_pb2 import SubscribeLiveResponse
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 
 
@@ -24,12 +25,13 @@ class SyncLiveSubscription:
 
     def __init__(self, gateways: SyncGateways, group: str, *, replica: str | None, timeout: float) -> None:
         self._gateways = gateways
-        self._request = SubscribeLiveRequest(group=group, replica=replica or "")
+        self._wanted_replica = replica or ""
         self._reader = LiveReader(group)
         self._timeout = timeout
         self._stack = contextlib.ExitStack()
         self._call: Any = None
         self._in_hand: deque[LiveDelivery] = deque()
+        self._address = ""
         #: The node whose deliveries these are.
         self.replica = ""
 
@@ -51,13 +53,16 @@ class SyncLiveSubscription:
             time.sleep(wait)
 
     def _open(self, gateway: int) -> None:
+        address = self._gateways._gateway(gateway)
         with contextlib.ExitStack() as stack:
             threads = CallThreads()
             stack.callback(threads.join)
-            channel = stack.enter_context(self._gateways._channel(gateway))
-            self._call = GatewayServiceStub(channel).SubscribeLive(self._request)
+            channel = stack.enter_context(self._gateways._channel(address))
+            self._call = GatewayServiceStub(channel).SubscribeLive(self._reader.request(self._wanted_replica))
             threads.watch(self._call)
             stack.callback(self._call.cancel)
+            stack.enter_context(SilenceWatch(self._call, self._reader.silence))
+            self._address = address
             self.replica = self._read().replica
             self._stack = stack.pop_all()
 
@@ -73,17 +78,27 @@ class SyncLiveSubscription:
         if self._call is None:
             raise FailedPrecondition("the subscription is not open: use `with`")
         while not self._in_hand:
-            response = self._read()
-            for entry in response.entries:
-                self._in_hand.extend(self._reader.unpack(entry))
-            self._gateways._see(response.session)
+            self._read()
         return self._in_hand.popleft()
 
     def _read(self) -> SubscribeLiveResponse:
+        """The next that is more than a sign of life; what it brings is in hand then."""
+        silence = self._reader.silence
+        silence.is_listening = True
         try:
-            response: SubscribeLiveResponse = next(self._call)
+            while True:
+                response: SubscribeLiveResponse = next(self._call)
+                deliveries = self._reader.received(response)
+                if deliveries is not None:
+                    self._in_hand.extend(deliveries)
+                    self._gateways._see(response.session)
+                    return response
         except grpc.RpcError as error:
+            if silence.is_too_long:
+                self._gateways._avoid(self._address)
+                raise Unavailable(transport.SILENT) from None
             raise transport.to_error(error) from None
         except StopIteration:
             raise Unavailable("the gateway ended the stream") from None
-        return response
+        finally:
+            silence.is_listening = False

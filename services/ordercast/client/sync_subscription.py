@@ -17,8 +17,9 @@ from ordercast.client.errors import (
     OutcomeUnknown,
     Unavailable,
 )
-from ordercast.client.session import CONNECT_S, backoff_s
+from ordercast.client.session import backoff_s
 from ordercast.client.subscription import Reader
+from ordercast.client.sync_silence import SilenceWatch
 from ordercast.client.types import Delivery
 from ordercast.v1.gateway_pb2 import SetCursorRequest, SubscribeRequest
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
@@ -36,7 +37,11 @@ class SyncDelivery(Delivery):
 class SyncGateways(Protocol):
     """What a subscription needs of its connection."""
 
-    def _channel(self, gateway: int) -> grpc.Channel: ...
+    def _gateway(self, turn: int) -> str: ...
+
+    def _channel(self, address: str) -> grpc.Channel: ...
+
+    def _avoid(self, address: str) -> None: ...
 
     def _call(self, name: str, request: Any) -> Any: ...
 
@@ -169,8 +174,10 @@ class SyncSubscription:
 
     def _stream(self, gateway: int) -> OrdercastError:
         """Why it ended."""
+        silence = self._reader.new_stream()
+        address = self._gateways._gateway(gateway)
         try:
-            with self._gateways._channel(gateway) as channel:
+            with self._gateways._channel(address) as channel:
                 with self._changed:
                     self._number += 1
                     call = GatewayServiceStub(channel).Subscribe(self._requests(self._number))
@@ -178,26 +185,30 @@ class SyncSubscription:
                     self._call_threads.watch(call)
                     if self._is_stopping:
                         call.cancel()
-                # gRPC has no limit for the first response alone.
-                limit = threading.Timer(CONNECT_S, call.cancel)
-                limit.start()
                 try:
-                    for response in call:
-                        limit.cancel()
-                        with self._changed:
-                            self._reader.received(response)
-                            self._has_started = True
-                            self._changed.notify_all()
-                            self._changed.wait_for(lambda: self._reader.has_room or self._is_stopping)
+                    with SilenceWatch(call, silence):
+                        self._read(call)
                 finally:
-                    limit.cancel()
                     call.cancel()
         except grpc.RpcError as error:
+            if silence.is_too_long:
+                self._gateways._avoid(address)
+                return Unavailable(transport.SILENT)
             return transport.to_error(error)
         except OrdercastError as error:
             return error
         self._has_ended = self._reader.stop_at_end
         return Unavailable("the gateway ended the stream")
+
+    def _read(self, call: Any) -> None:
+        for response in call:
+            with self._changed:
+                self._reader.received(response)
+                self._has_started = self._has_started or self._reader.started is not None
+                self._changed.notify_all()
+                self._reader.silence.is_listening = False
+                self._changed.wait_for(lambda: self._reader.has_room or self._is_stopping)
+                self._reader.silence.is_listening = True
 
     def _requests(self, number: int) -> Iterator[SubscribeRequest]:
         """Taken by gRPC: the start, then acknowledgements."""

@@ -26,6 +26,10 @@ NOT_FOR_CLIENTS = (
     "the server there does not know this request: it is the port for peers, or an older gateway; "
     "a gateway's port for clients is 7400 unless set otherwise"
 )
+#: Any process that serves gRPC answers this at once, be it with an error. One that hangs does not.
+PROBE = "/grpc.health.v1.Health/Check"
+#: What is said of a gateway that hangs.
+SILENT = "the gateway fell silent"
 
 StreamCall = grpc.aio.StreamStreamCall[Any, Any]
 

@@ -10,9 +10,11 @@ import structlog
 
 from ordercast.core.members import has_views, places_of
 from ordercast.core.quorums import majority
+from ordercast.core.silence import LOOK_S, Silence
 from ordercast.runtime.local_log import out_of_range
 from ordercast.runtime.mesh import CHANNEL_OPTIONS
 from ordercast.runtime.node import Node
+from ordercast.runtime.pauses import with_pauses
 from ordercast.runtime.results import refused_from
 from ordercast.runtime.status import Refused
 from ordercast.runtime.storage import LogBounds
@@ -23,6 +25,7 @@ from ordercast.v1.sequencer_pb2 import (
     ReadGroupRequest,
     ReadGroupResponse,
     ReadLiveRequest,
+    ReadLiveResponse,
     StartAt,
 )
 from ordercast.v1.sequencer_pb2_grpc import SequencerServiceStub
@@ -48,7 +51,7 @@ PASSING = (
 #: An address and an incarnation.
 Place = tuple[str, int]
 
-Response = TypeVar("Response")
+Response = TypeVar("Response", ReadGroupResponse, ReadLiveResponse)
 
 
 class Reading:
@@ -196,24 +199,29 @@ class Reading:
         reading: AsyncGenerator[Response, None],
         check: Callable[[], Awaitable[None]] | None = None,
     ) -> AsyncGenerator[Response, None]:
-        """Looks after a replica that says nothing: it may be gone, and nobody would hear so."""
-        coming: asyncio.Future[Response] | None = None
-        try:
-            while True:
-                coming = asyncio.ensure_future(anext(reading))
-                while not (await asyncio.wait((coming,), timeout=STALLED_S))[0]:
-                    self._check_reachable(name)
-                    if check is not None:
-                        await check()
+        """Looks after a replica that says nothing: it may be gone, and nobody would hear so.
+
+        One that hangs is left when its signs of life stop; an early version gives none, and is left when others
+        are found to have something that it does not have.
+        """
+        silence = Silence()
+        silence.is_listening = not self._is_local(name)
+        look_s = LOOK_S if silence.is_listening else STALLED_S
+        loop = asyncio.get_running_loop()
+        stalled_at = loop.time() + STALLED_S
+        async with contextlib.aclosing(with_pauses(reading, look_s)) as responses:
+            async for response in responses:
                 self._check_reachable(name)
-                yield coming.result()
-        except StopAsyncIteration:
-            return
-        finally:
-            if coming is not None:
-                coming.cancel()
-                await asyncio.gather(coming, return_exceptions=True)
-            await reading.aclose()
+                if response is None and silence.look():
+                    raise Refused(grpc.StatusCode.UNAVAILABLE, f"{name!r} fell silent", "SILENT")
+                if response is not None:
+                    silence.heard(response.alive_ms)
+                if response is not None and not response.alive_ms:
+                    yield response
+                    stalled_at = loop.time() + STALLED_S
+                elif check is not None and loop.time() >= stalled_at:
+                    stalled_at = loop.time() + STALLED_S
+                    await check()
 
     async def _is_overtaken(self, group: Group, offset: int) -> bool:
         """Asked once for all who read the group."""
@@ -237,7 +245,7 @@ class Reading:
             return
         # Held until the end: a channel that nobody holds any more is closed.
         channel = self._channel(name)
-        request = ReadGroupRequest(group=group, start=start, stop_at_end=stop_at_end)
+        request = ReadGroupRequest(group=group, start=start, stop_at_end=stop_at_end, alive=True)
         call: Any = SequencerServiceStub(channel).ReadGroup(request)
         try:
             async for response in call:
@@ -260,25 +268,25 @@ class Reading:
         attended = self._attended(replica, self._open_live(replica, group.id))
         try:
             async with contextlib.aclosing(attended) as deliveries:
-                async for entries in deliveries:
-                    yield entries
+                async for response in deliveries:
+                    yield list(response.entries)
         except Refused:
             if self._is_stopped:
                 raise stopping() from None
             raise
 
-    async def _open_live(self, name: str, group: str) -> AsyncGenerator[list[bytes], None]:
+    async def _open_live(self, name: str, group: str) -> AsyncGenerator[ReadLiveResponse, None]:
         if self._is_local(name):
             self.node.logs.check_served(group)
             async with contextlib.aclosing(self.node.live.read(group)) as deliveries:
                 async for entries in deliveries:
-                    yield entries
+                    yield ReadLiveResponse(entries=entries)
             return
         channel = self._channel(name)
-        call: Any = SequencerServiceStub(channel).ReadLive(ReadLiveRequest(group=group))
+        call: Any = SequencerServiceStub(channel).ReadLive(ReadLiveRequest(group=group, alive=True))
         try:
             async for response in call:
-                yield list(response.entries)
+                yield response
         except grpc.aio.AioRpcError as error:
             if error.code() == grpc.StatusCode.UNAVAILABLE:
                 self._forget(name, channel)

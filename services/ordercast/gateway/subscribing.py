@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import KEY_BYTES
 from ordercast.core.session_token import CLOCK_BYTES
+from ordercast.core.silence import ALIVE_MS, ALIVE_S
 from ordercast.gateway.cursors import Cursors, check_cursor_name
 from ordercast.gateway.freshness import Freshness
 from ordercast.gateway.intake import Intake
@@ -18,9 +19,11 @@ from ordercast.gateway.reading import Reading
 from ordercast.protocols.isis.replica import seen_of
 from ordercast.protocols.isis.times import merged
 from ordercast.runtime.node import Node
+from ordercast.runtime.pauses import with_signs_of_life
 from ordercast.runtime.status import Refused
 from ordercast.v1.gateway_pb2 import (
     Acked,
+    Alive,
     Deliveries,
     SubscribeLiveRequest,
     SubscribeLiveResponse,
@@ -52,26 +55,35 @@ class Subscribing:
     async def stream(self, context: Any) -> None:
         with self._counted():
             start = await self._first(context)
-            group = await self.group(start.group)
-            offset = await self._place(start, group)
-            await Subscription(self, start, group, offset, context).run()
+            async with Voice(context, is_alive=start.alive) as voice:
+                group = await self.group(start.group)
+                offset = await self._place(start, group)
+                await Subscription(self, start, group, offset, context, voice).run()
 
     async def live(self, request: SubscribeLiveRequest) -> AsyncGenerator[SubscribeLiveResponse, None]:
         """What one replica delivers from now on. Only virtually synchronous groups have such a thing."""
         with self._counted():
-            group = await self.group(request.group)
-            domain = self.node.directory.domains.get(group.domain)
-            if domain is not None and domain.protocol not in LIVE_PROTOCOLS:
-                message = f"{group.name!r} delivers in one order only, and nothing before it has its place in that"
-                raise Refused(grpc.StatusCode.FAILED_PRECONDITION, message, "NO_LIVE_DELIVERY")
-            self._check_replica(request.replica, group)
-            replica = request.replica or self.reading.choose(group)
-            async with contextlib.aclosing(self.reading.read_live(group, replica)) as deliveries:
-                async for entries in deliveries:
-                    response = SubscribeLiveResponse(entries=entries, group_id=group.id, replica=replica)
-                    if entries:
-                        response.session = self.intake.sign(group.domain, seen_in(entries, group))
+            reading = self._live(request)
+            if request.alive:
+                reading = with_signs_of_life(reading, SubscribeLiveResponse(alive_ms=ALIVE_MS))
+            async with contextlib.aclosing(reading) as responses:
+                async for response in responses:
                     yield response
+
+    async def _live(self, request: SubscribeLiveRequest) -> AsyncGenerator[SubscribeLiveResponse, None]:
+        group = await self.group(request.group)
+        domain = self.node.directory.domains.get(group.domain)
+        if domain is not None and domain.protocol not in LIVE_PROTOCOLS:
+            message = f"{group.name!r} delivers in one order only, and nothing before it has its place in that"
+            raise Refused(grpc.StatusCode.FAILED_PRECONDITION, message, "NO_LIVE_DELIVERY")
+        self._check_replica(request.replica, group)
+        replica = request.replica or self.reading.choose(group)
+        async with contextlib.aclosing(self.reading.read_live(group, replica)) as deliveries:
+            async for entries in deliveries:
+                response = SubscribeLiveResponse(entries=entries, group_id=group.id, replica=replica)
+                if entries:
+                    response.session = self.intake.sign(group.domain, seen_in(entries, group))
+                yield response
 
     @contextlib.contextmanager
     def _counted(self) -> Iterator[None]:
@@ -129,27 +141,71 @@ class Subscribing:
             )
 
 
+class Voice:
+    """Writes to one stream, one response at a time, and gives signs of life if they are wanted.
+
+    A client that does not read holds up at most one sign of life: it waits for its turn like everything else.
+    """
+
+    def __init__(self, context: Any, *, is_alive: bool) -> None:
+        self._context = context
+        self._is_alive = is_alive
+        self._lock = asyncio.Lock()
+        self._spoke_at = 0.0
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._is_alive:
+            self._task = asyncio.create_task(self._stay_alive())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def say(self, response: SubscribeResponse) -> None:
+        async with self._lock:
+            await self._context.write(response)
+            self._spoke_at = asyncio.get_running_loop().time()
+
+    async def _stay_alive(self) -> None:
+        """At once, for the start may take a while, and then whenever nothing else was said for long."""
+        loop = asyncio.get_running_loop()
+        sign = SubscribeResponse(alive=Alive(alive_ms=ALIVE_MS))
+        await self.say(sign)
+        while True:
+            await asyncio.sleep(max(self._spoke_at + ALIVE_S - loop.time(), 0.0))
+            if loop.time() >= self._spoke_at + ALIVE_S:
+                await self.say(sign)
+
+
 class Subscription:
     def __init__(
-        self, subscribing: Subscribing, start: SubscribeStart, group: Group, offset: int, context: Any
+        self,
+        subscribing: Subscribing,
+        start: SubscribeStart,
+        group: Group,
+        offset: int,
+        context: Any,
+        voice: Voice,
     ) -> None:
         self.subscribing = subscribing
         self.start = start
         self.group = group
         self.offset = offset
         self.context = context
+        self.voice = voice
         #: The latest place that the client acknowledged, and the latest that it was told to be durable.
         self._acked: int | None = None
         self._confirmed: int | None = None
         self._ack_news = asyncio.Event()
         #: The client has sent its last acknowledgement.
         self._is_read = False
-        #: Two tasks write: one stream takes one write at a time.
-        self._lock = asyncio.Lock()
 
     async def run(self) -> None:
         started = SubscribeStarted(offset=self.offset, group_id=self.group.id)
-        await self._write(SubscribeResponse(started=started))
+        await self.voice.say(SubscribeResponse(started=started))
         delivering, *others = [
             asyncio.create_task(work) for work in (self._deliver(), self._take_acks(), self._move_cursor())
         ]
@@ -166,10 +222,6 @@ class Subscription:
                 task.cancel()
             await asyncio.gather(delivering, *others, return_exceptions=True)
 
-    async def _write(self, response: SubscribeResponse) -> None:
-        async with self._lock:
-            await self.context.write(response)
-
     async def _deliver(self) -> None:
         reading = self.subscribing.reading.read(
             self.group, self.offset, stop_at_end=self.start.stop_at_end, replica=self.start.replica
@@ -183,7 +235,7 @@ class Subscription:
                     seen = seen_in(response.entries, self.group)
                     session = self.subscribing.intake.sign(self.group.domain, seen)
                     deliveries = Deliveries(entries=response.entries, session=session)
-                    await self._write(SubscribeResponse(deliveries=deliveries))
+                    await self.voice.say(SubscribeResponse(deliveries=deliveries))
                     self.subscribing.intake.counts.delivered += max(response.next_offset - before, 0)
 
     async def _take_acks(self) -> None:
@@ -220,7 +272,7 @@ class Subscription:
             if offset is not None and offset != self._confirmed:
                 await self.subscribing.cursors.move(self.group.name, self.start.cursor, offset)
                 self._confirmed = offset
-                await self._write(SubscribeResponse(acked=Acked(offset=offset)))
+                await self.voice.say(SubscribeResponse(acked=Acked(offset=offset)))
 
 
 def seen_in(entries: Sequence[bytes], group: Group) -> bytes:

@@ -6,7 +6,9 @@ from typing import Any
 
 import grpc
 
+from ordercast.core.silence import ALIVE_MS
 from ordercast.runtime.node import Node
+from ordercast.runtime.pauses import with_signs_of_life
 from ordercast.runtime.status import Refused
 from ordercast.runtime.storage import CorruptRecord
 from ordercast.v1.sequencer_pb2 import (
@@ -28,13 +30,23 @@ class SequencerServer(SequencerServiceServicer):
 
     async def ReadGroup(self, request: ReadGroupRequest, context: Any) -> AsyncGenerator[ReadGroupResponse, None]:  # noqa: N802
         reading = self.node.logs.read(request.group, request.start, request.stop_at_end)
+        if request.alive:
+            reading = with_signs_of_life(reading, ReadGroupResponse(alive_ms=ALIVE_MS))
         async with contextlib.aclosing(reading) as responses:
             async for response in responses:
                 yield response
 
     async def ReadLive(self, request: ReadLiveRequest, context: Any) -> AsyncGenerator[ReadLiveResponse, None]:  # noqa: N802
-        self.node.logs.check_served(request.group)
-        async with contextlib.aclosing(self.node.live.read(request.group)) as deliveries:
+        reading = self._live(request.group)
+        if request.alive:
+            reading = with_signs_of_life(reading, ReadLiveResponse(alive_ms=ALIVE_MS))
+        async with contextlib.aclosing(reading) as responses:
+            async for response in responses:
+                yield response
+
+    async def _live(self, group: str) -> AsyncGenerator[ReadLiveResponse, None]:
+        self.node.logs.check_served(group)
+        async with contextlib.aclosing(self.node.live.read(group)) as deliveries:
             async for entries in deliveries:
                 yield ReadLiveResponse(entries=entries)
 

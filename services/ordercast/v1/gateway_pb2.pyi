@@ -116,18 +116,20 @@ class PublishStreamResponse(_message.Message):
     def __init__(self, replies: _Optional[_Iterable[_Union[PublishReply, _Mapping]]] = ..., credits: _Optional[int] = ..., owner: _Optional[bytes] = ...) -> None: ...
 
 class SubscribeStart(_message.Message):
-    __slots__ = ("group", "start", "cursor", "stop_at_end", "replica")
+    __slots__ = ("group", "start", "cursor", "stop_at_end", "replica", "alive")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
     STOP_AT_END_FIELD_NUMBER: _ClassVar[int]
     REPLICA_FIELD_NUMBER: _ClassVar[int]
+    ALIVE_FIELD_NUMBER: _ClassVar[int]
     group: str
     start: _sequencer_pb2.StartAt
     cursor: str
     stop_at_end: bool
     replica: str
-    def __init__(self, group: _Optional[str] = ..., start: _Optional[_Union[_sequencer_pb2.StartAt, _Mapping]] = ..., cursor: _Optional[str] = ..., stop_at_end: _Optional[bool] = ..., replica: _Optional[str] = ...) -> None: ...
+    alive: bool
+    def __init__(self, group: _Optional[str] = ..., start: _Optional[_Union[_sequencer_pb2.StartAt, _Mapping]] = ..., cursor: _Optional[str] = ..., stop_at_end: _Optional[bool] = ..., replica: _Optional[str] = ..., alive: _Optional[bool] = ...) -> None: ...
 
 class Ack(_message.Message):
     __slots__ = ("offset",)
@@ -165,35 +167,47 @@ class Acked(_message.Message):
     offset: int
     def __init__(self, offset: _Optional[int] = ...) -> None: ...
 
+class Alive(_message.Message):
+    __slots__ = ("alive_ms",)
+    ALIVE_MS_FIELD_NUMBER: _ClassVar[int]
+    alive_ms: int
+    def __init__(self, alive_ms: _Optional[int] = ...) -> None: ...
+
 class SubscribeResponse(_message.Message):
-    __slots__ = ("started", "deliveries", "acked")
+    __slots__ = ("started", "deliveries", "acked", "alive")
     STARTED_FIELD_NUMBER: _ClassVar[int]
     DELIVERIES_FIELD_NUMBER: _ClassVar[int]
     ACKED_FIELD_NUMBER: _ClassVar[int]
+    ALIVE_FIELD_NUMBER: _ClassVar[int]
     started: SubscribeStarted
     deliveries: Deliveries
     acked: Acked
-    def __init__(self, started: _Optional[_Union[SubscribeStarted, _Mapping]] = ..., deliveries: _Optional[_Union[Deliveries, _Mapping]] = ..., acked: _Optional[_Union[Acked, _Mapping]] = ...) -> None: ...
+    alive: Alive
+    def __init__(self, started: _Optional[_Union[SubscribeStarted, _Mapping]] = ..., deliveries: _Optional[_Union[Deliveries, _Mapping]] = ..., acked: _Optional[_Union[Acked, _Mapping]] = ..., alive: _Optional[_Union[Alive, _Mapping]] = ...) -> None: ...
 
 class SubscribeLiveRequest(_message.Message):
-    __slots__ = ("group", "replica")
+    __slots__ = ("group", "replica", "alive")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     REPLICA_FIELD_NUMBER: _ClassVar[int]
+    ALIVE_FIELD_NUMBER: _ClassVar[int]
     group: str
     replica: str
-    def __init__(self, group: _Optional[str] = ..., replica: _Optional[str] = ...) -> None: ...
+    alive: bool
+    def __init__(self, group: _Optional[str] = ..., replica: _Optional[str] = ..., alive: _Optional[bool] = ...) -> None: ...
 
 class SubscribeLiveResponse(_message.Message):
-    __slots__ = ("entries", "session", "group_id", "replica")
+    __slots__ = ("entries", "session", "group_id", "replica", "alive_ms")
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     REPLICA_FIELD_NUMBER: _ClassVar[int]
+    ALIVE_MS_FIELD_NUMBER: _ClassVar[int]
     entries: _containers.RepeatedScalarFieldContainer[bytes]
     session: bytes
     group_id: str
     replica: str
-    def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., session: _Optional[bytes] = ..., group_id: _Optional[str] = ..., replica: _Optional[str] = ...) -> None: ...
+    alive_ms: int
+    def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., session: _Optional[bytes] = ..., group_id: _Optional[str] = ..., replica: _Optional[str] = ..., alive_ms: _Optional[int] = ...) -> None: ...
 
 class CreateDomainRequest(_message.Message):
     __slots__ = ("name", "protocol", "settings")

@@ -357,38 +357,46 @@ class StartAt(_message.Message):
     def __init__(self, offset: _Optional[int] = ..., earliest: _Optional[bool] = ..., latest: _Optional[bool] = ...) -> None: ...
 
 class ReadGroupRequest(_message.Message):
-    __slots__ = ("group", "start", "stop_at_end")
+    __slots__ = ("group", "start", "stop_at_end", "alive")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     STOP_AT_END_FIELD_NUMBER: _ClassVar[int]
+    ALIVE_FIELD_NUMBER: _ClassVar[int]
     group: str
     start: StartAt
     stop_at_end: bool
-    def __init__(self, group: _Optional[str] = ..., start: _Optional[_Union[StartAt, _Mapping]] = ..., stop_at_end: _Optional[bool] = ...) -> None: ...
+    alive: bool
+    def __init__(self, group: _Optional[str] = ..., start: _Optional[_Union[StartAt, _Mapping]] = ..., stop_at_end: _Optional[bool] = ..., alive: _Optional[bool] = ...) -> None: ...
 
 class ReadGroupResponse(_message.Message):
-    __slots__ = ("entries", "first_offset", "next_offset", "start_offset")
+    __slots__ = ("entries", "first_offset", "next_offset", "start_offset", "alive_ms")
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
     START_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    ALIVE_MS_FIELD_NUMBER: _ClassVar[int]
     entries: _containers.RepeatedScalarFieldContainer[bytes]
     first_offset: int
     next_offset: int
     start_offset: int
-    def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., start_offset: _Optional[int] = ...) -> None: ...
+    alive_ms: int
+    def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., start_offset: _Optional[int] = ..., alive_ms: _Optional[int] = ...) -> None: ...
 
 class ReadLiveRequest(_message.Message):
-    __slots__ = ("group",)
+    __slots__ = ("group", "alive")
     GROUP_FIELD_NUMBER: _ClassVar[int]
+    ALIVE_FIELD_NUMBER: _ClassVar[int]
     group: str
-    def __init__(self, group: _Optional[str] = ...) -> None: ...
+    alive: bool
+    def __init__(self, group: _Optional[str] = ..., alive: _Optional[bool] = ...) -> None: ...
 
 class ReadLiveResponse(_message.Message):
-    __slots__ = ("entries",)
+    __slots__ = ("entries", "alive_ms")
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    ALIVE_MS_FIELD_NUMBER: _ClassVar[int]
     entries: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, entries: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    alive_ms: int
+    def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., alive_ms: _Optional[int] = ...) -> None: ...
 
 class DescribeReplicaRequest(_message.Message):
     __slots__ = ("group",)
