@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import gc
 import io
 import json
 import logging
 import socket
 import struct
+import weakref
 
 import grpc
 import pytest
@@ -17,7 +19,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from grpc_status import rpc_status
 from structlog.testing import capture_logs
 
-from ordercast.runtime import logs, status
+from ordercast.runtime import logs
 from ordercast.runtime.server import GrpcServer, ListenError
 from ordercast.runtime.settings import LogSettings
 from ordercast.runtime.status import Refused
@@ -272,16 +274,71 @@ def test_a_service_can_end_a_call_by_itself():
     async def run():
         async with serving() as (_, servicer, channel, _):
             code = grpc.StatusCode.RESOURCE_EXHAUSTED
-            servicer.mood = lambda context: status.abort(context, code, "later", "FULL", retry_after_s=0.25)
+            servicer.mood = lambda context: context.abort(code, "later")
             with capture_logs() as logged:
                 error = await failure(beat(channel))
             assert (error.code(), error.details()) == (code, "later")
-            info, retry = details(error, ErrorInfo, RetryInfo)
-            assert info.reason == "FULL"
-            assert retry.retry_delay.ToNanoseconds() == 250_000_000
             assert logged == []
 
     asyncio.run(run())
+
+
+class Held:
+    """Stands for what a call keeps in memory, its request above all."""
+
+
+async def _fail(error):
+    raise error
+
+
+class Holding(MembershipServiceServicer):
+    """Fails while it holds something, in the ways in which services fail."""
+
+    def __init__(self, way):
+        self.way = way
+        self.held = []
+
+    async def _end(self, context):
+        held = Held()
+        self.held.append(weakref.ref(held))
+        refusal = Refused(grpc.StatusCode.INVALID_ARGUMENT, "no", "NO")
+        if self.way == "aborts":
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no")
+        if self.way == "a task fails":
+            task = asyncio.create_task(_fail(refusal))
+            await asyncio.wait([task])
+            task.result()
+        try:
+            raise ValueError("no")
+        except ValueError as error:
+            raise refusal from error
+
+    async def Heartbeat(self, request, context):  # noqa: N802 (a method of the service)
+        await self._end(context)
+
+    async def Watch(self, request, context):  # noqa: N802 (a method of the service)
+        yield membership_pb2.WatchResponse(revision=1)
+        await self._end(context)
+
+
+@pytest.mark.parametrize("way", ["refuses", "aborts", "a task fails"])
+@pytest.mark.parametrize("method", ["Heartbeat", "Watch"])
+def test_a_refused_call_is_freed_at_once_and_not_when_the_collector_comes(way, method):
+    async def run():
+        async with serving(Holding(way)) as (_, servicer, channel, _):
+            call = channel.unary_stream(f"/{SERVICE.full_name}/{method}")(b"", timeout=CALL_S)
+            with pytest.raises(grpc.aio.AioRpcError, match="no"):
+                async for _ in call:
+                    pass
+            async with asyncio.timeout(CALL_S):
+                while servicer.held[0]() is not None:
+                    await asyncio.sleep(0.01)
+
+    gc.disable()
+    try:
+        asyncio.run(run())
+    finally:
+        gc.enable()
 
 
 def test_a_refusal_with_long_texts_still_arrives():

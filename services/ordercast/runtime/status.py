@@ -7,7 +7,7 @@ mistake: the caller is told no more than that, the log has the traceback, and th
 import contextlib
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import grpc
 import structlog
@@ -70,24 +70,6 @@ def _cut(text: str, chars_max: int) -> str:
     return text if len(text) <= chars_max else text[: chars_max - 3] + "..."
 
 
-async def abort(
-    context: Context,
-    code: grpc.StatusCode,
-    message: str,
-    reason: str,
-    metadata: dict[str, str] | None = None,
-    retry_after_s: float | None = None,
-    details: Sequence[Message] = (),
-) -> NoReturn:
-    """Ends the call at once."""
-    await _abort(context, Refused(code, message, reason, metadata, retry_after_s, details))
-
-
-async def _abort(context: Context, refused: Refused) -> NoReturn:
-    await context.abort_with_status(rpc_status.to_status(refused.status()))
-    raise AssertionError("an aborted call goes on")
-
-
 # As text: at run time the class takes no parameters.
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
 
@@ -95,13 +77,23 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
 class Guard(grpc.aio.ServerInterceptor):
     """Stands before every service of a server. Services have to be asynchronous."""
 
+    def __init__(self) -> None:
+        #: By method: a handler and what it became, for a server asks with every call.
+        self._guarded: dict[str, tuple[Any, Handler]] = {}
+
     async def intercept_service(  # type: ignore[override]
         self,
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler:
         handler = await continuation(handler_call_details)
-        return None if handler is None else _guarded(handler, str(handler_call_details.method))
+        if handler is None:
+            return None
+        method = str(handler_call_details.method)
+        known = self._guarded.get(method)
+        if known is None or known[0] is not handler:
+            known = self._guarded[method] = (handler, _guarded(handler, method))
+        return known[1]
 
 
 def _guarded(handler: Any, method: str) -> Handler:
@@ -174,10 +166,35 @@ def _guard_generator(
     return call
 
 
-async def _end(context: Context, error: Exception, method: str) -> NoReturn:
-    if isinstance(error, grpc.aio.AbortError):
-        raise error
-    if not isinstance(error, Refused):
-        log.error("a call failed", method=method, exc_info=error)
-        error = Refused(grpc.StatusCode.INTERNAL, "internal error; the server's log has more", "INTERNAL")
-    await _abort(context, error)
+async def _end(context: Context, error: Exception, method: str) -> None:
+    """Sends the status, and returns: then gRPC raises its AbortError again, where no frame of ours sees it.
+
+    gRPC keeps the AbortError with the call. If the error's traceback kept our frames, these the request and the
+    context, and the context the call, they would be a ring: freed when Python's collector looks at old objects,
+    which with requests of a megabyte is hundreds of megabytes too late. Our own errors would be kept likewise, by
+    tasks that failed with them and that a frame of the traceback still names. So no error here keeps its frames.
+    """
+    if not isinstance(error, grpc.aio.AbortError):
+        refused = error if isinstance(error, Refused) else _mistake(error, method)
+        try:
+            await context.abort_with_status(rpc_status.to_status(refused.status()))
+        except grpc.aio.AbortError as aborted:
+            _forget_frames(aborted)
+    _forget_frames(error)
+
+
+def _mistake(error: Exception, method: str) -> Refused:
+    log.error("a call failed", method=method, exc_info=error)
+    return Refused(grpc.StatusCode.INTERNAL, "internal error; the server's log has more", "INTERNAL")
+
+
+def _forget_frames(error: BaseException) -> None:
+    """Drops the tracebacks of an error and of those that it came from; none of them is raised any further."""
+    errors: list[BaseException | None] = [error]
+    met: set[int] = set()
+    while errors:
+        one = errors.pop()
+        if one is not None and id(one) not in met:
+            met.add(id(one))
+            one.__traceback__ = None
+            errors += (one.__cause__, one.__context__)
