@@ -438,6 +438,41 @@ def test_a_blocking_service_does_not_serve():
     asyncio.run(run())
 
 
+# --- Compressed requests
+
+
+async def send_compressed(channel, method, compression, size):
+    call = channel.unary_unary(f"/{SERVICE.full_name}/{method}")
+    return await failure(call(bytes(size), compression=compression, timeout=CALL_S))
+
+
+@pytest.mark.parametrize("compression", [grpc.Compression.Gzip, grpc.Compression.Deflate])
+def test_a_compressed_request_is_refused_before_it_is_inflated(compression):
+    async def run():
+        async with serving() as (_, servicer, channel, _):
+            error = await send_compressed(channel, "Heartbeat", compression, 1 << 20)
+            assert error.code() == grpc.StatusCode.UNIMPLEMENTED
+            assert "is disabled" in error.details()
+            assert not servicer.entered.is_set()
+            assert await beat(channel) == 7
+
+    asyncio.run(run())
+
+
+def test_where_compressed_requests_are_taken_what_they_inflate_to_has_a_limit():
+    async def run():
+        async with serving(takes_compressed=True, receive_bytes_max=1 << 20) as (_, servicer, channel, _):
+            gzip = grpc.Compression.Gzip
+            error = await send_compressed(channel, "Heartbeat", gzip, (1 << 20) + 1)
+            assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert not servicer.entered.is_set()
+            request = membership_pb2.HeartbeatRequest(incarnation=7)
+            answer = await MembershipServiceStub(channel).Heartbeat(request, timeout=CALL_S, compression=gzip)
+            assert answer.incarnation == 7
+
+    asyncio.run(run())
+
+
 # --- Bad bytes
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

@@ -25,6 +25,8 @@ HANDSHAKE_S_MAX = 10
 #: Calls at a time on one connection.
 STREAMS_MAX = 1024
 CONNECTIONS_MAX = 4096
+#: The set of algorithms that has only `identity` in it. A few kilobytes of gzip may be a gigabyte of zeros.
+NOT_COMPRESSED = 1 << 0
 
 Register = Callable[[Any, grpc.aio.Server], None]
 
@@ -42,8 +44,13 @@ class GrpcServer:
         streams_max: int = STREAMS_MAX,
         receive_bytes_max: int = MESSAGE_BYTES_MAX,
         send_bytes_max: int = MESSAGE_BYTES_MAX,
+        takes_compressed: bool = False,
     ) -> None:
+        """`takes_compressed`: what is inflated may have `receive_bytes_max` too; otherwise it is UNIMPLEMENTED."""
         options = _options(connections_max, streams_max, receive_bytes_max, send_bytes_max)
+        if not takes_compressed:
+            # gRPC reads the headers first, so nothing of such a request is inflated.
+            options.append(("grpc.compression_enabled_algorithms_bitset", NOT_COMPRESSED))
         self._server = grpc.aio.server(interceptors=[Guard()], options=options)
         self._health = health.aio.HealthServicer()
         self._names = [""]

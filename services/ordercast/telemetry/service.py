@@ -69,7 +69,10 @@ async def serving(settings: Settable) -> Any:
     async with contextlib.AsyncExitStack() as stack:
         # What is only somewhat too large is refused by us, who count it; gRPC refuses what is far too large.
         far_bytes = TOO_LARGE * settings.request_bytes_max
-        server = GrpcServer(settings.connections_max, STREAMS_MAX, far_bytes, SEND_BYTES_MAX)
+        # Collectors compress what they send unless they are told not to.
+        server = GrpcServer(
+            settings.connections_max, STREAMS_MAX, far_bytes, SEND_BYTES_MAX, takes_compressed=True
+        )
         if settings.metrics_listen is not None:
             health = Health(lambda: server.phase)
             stack.callback(Server(told, health, settings.metrics_listen).stop)
