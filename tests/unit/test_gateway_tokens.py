@@ -6,10 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ordercast.core import session_token
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import pack_u64
-from ordercast.core.session_token import PART_BYTES, PARTS_MAX, TAG_BYTES, merge, parts_of, tag_of
+from ordercast.core.session_token import (
+    MAC_BYTES,
+    PART_BYTES,
+    PARTS_MAX,
+    SAME_TAG_MAX,
+    SEEN_BYTES_MAX,
+    SEEN_MARK,
+    TAG_BYTES,
+    TOKEN_BYTES_MAX,
+    merge,
+    parts_of,
+    tag_of,
+    unread_parts_of,
+)
 from ordercast.core.session_token import token_of as token_bytes
+from ordercast.gateway import tokens as tokens_module
 from ordercast.gateway.tokens import Tokens
 
 TOKENS = Tokens(b"key")
@@ -106,6 +121,53 @@ def test_a_token_has_a_bound():
         TOKENS.verify(DOMAINS[3], one_more)
     with pytest.raises(RemoteProtocolError, match="at most 16 domains"):
         merge(full, TOKENS.sign("one more", CLOCK))
+
+
+def marked(*rows: bytes) -> bytes:
+    """In the layout of tokens that have more than clocks."""
+    return b"\xc5" + b"".join(len(row).to_bytes(2, "big") + row for row in rows)
+
+
+def forged_part(tag: bytes, seen: bytes) -> bytes:
+    return tag + SEEN_MARK + seen + bytes(MAC_BYTES)
+
+
+@pytest.mark.parametrize("size", [TOKEN_BYTES_MAX + 1, 2 << 20, (2 << 20) // PART_BYTES * PART_BYTES])
+@pytest.mark.parametrize("token", [b"\xc5" + bytes([0, TAG_BYTES + MAC_BYTES]) + bytes(20), b"\0"])
+def test_of_a_token_that_is_too_long_nothing_is_looked_at(token, size, monkeypatch):
+    monkeypatch.setattr(session_token, "Part", None)
+    with pytest.raises(RemoteProtocolError, match=f"{size} bytes; at most {TOKEN_BYTES_MAX}"):
+        TOKENS.verify("d", (token * (size // len(token) + 1))[:size])
+
+
+def test_a_token_with_the_longest_parts_is_taken():
+    seen = bytes(SEEN_BYTES_MAX - len(SEEN_MARK))
+    token = marked(*sorted(forged_part(tag_of(domain), seen) for domain in DOMAINS))
+    assert len(token) == TOKEN_BYTES_MAX - 1
+    assert len(unread_parts_of(token)) == PARTS_MAX
+
+
+def test_parts_without_end_are_not_made():
+    token = marked(*[forged_part(tag_of("d"), b"")] * (PARTS_MAX + 1))
+    with pytest.raises(RemoteProtocolError, match="more than 16 domains"):
+        TOKENS.verify("d", token)
+
+
+def test_one_domain_has_a_few_parts():
+    token = marked(*(forged_part(tag_of("d"), bytes([number])) for number in range(SAME_TAG_MAX + 1)))
+    with pytest.raises(RemoteProtocolError, match="more than 4 parts for one domain"):
+        TOKENS.verify("d", token)
+
+
+def test_what_was_seen_is_read_only_below_a_mac_of_the_cluster(monkeypatch):
+    def read(seen):
+        raise AssertionError("nobody signed that")
+
+    token = marked(forged_part(tag_of("d"), b"anything"))
+    monkeypatch.setattr(session_token, "seen_in", read)
+    monkeypatch.setattr(tokens_module, "seen_in", read)
+    with pytest.raises(RemoteProtocolError, match="not a session token of this cluster"):
+        TOKENS.verify("d", token)
 
 
 @given(token=st.binary(max_size=PART_BYTES * 3))

@@ -26,12 +26,14 @@ PARTS_MAX = 16
 SAME_TAG_MAX = 4
 SEEN_BYTES_MAX = 16 << 10
 
-#: What a Seen is preceded by: so it is never as long as a clock.
-SEEN_MARK = b"seen v1:"
-
 _MARK = b"\xc5"
 _LENGTH_BYTES = 2
 _PAD = b"\x00"
+#: Follows from the bounds above. It is looked at before anything else.
+TOKEN_BYTES_MAX = len(_MARK + _PAD) + PARTS_MAX * (_LENGTH_BYTES + TAG_BYTES + SEEN_BYTES_MAX + MAC_BYTES)
+
+#: What a Seen is preceded by: so it is never as long as a clock.
+SEEN_MARK = b"seen v1:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +54,27 @@ def tag_of(domain: str) -> bytes:
 
 
 def parts_of(token: bytes) -> list[Part]:
-    """Of any bytes, for they may come from anywhere. Says nothing about MACs."""
+    """Of any bytes, for they may come from anywhere; what a part says was seen can be read. Nothing about MACs."""
+    parts = unread_parts_of(token)
+    for part in parts:
+        if not part.is_clock:
+            seen_in(part.seen)
+    return parts
+
+
+def unread_parts_of(token: bytes) -> list[Part]:
+    """As parts_of, but what they say was seen may be anything: a gateway reads it only below a MAC of its own.
+
+    Takes a time that is proportional to the token's length, which is bounded.
+    """
+    if len(token) > TOKEN_BYTES_MAX:
+        raise RemoteProtocolError(f"not a session token: {len(token)} bytes; at most {TOKEN_BYTES_MAX}")
     parts = _fixed_parts(token) if len(token) % PART_BYTES == 0 else _marked_parts(token)
-    if len(parts) > PARTS_MAX:
-        raise RemoteProtocolError(f"not a session token: more than {PARTS_MAX} domains")
     order = [(part.tag, part.seen) for part in parts]
     if order != sorted(order) or any(_is_twice(parts, index) for index in range(1, len(parts))):
         raise RemoteProtocolError("not a session token: its domains are not in order")
+    if any(part.tag == other.tag for part, other in zip(parts, parts[SAME_TAG_MAX:], strict=False)):
+        raise RemoteProtocolError(f"not a session token: more than {SAME_TAG_MAX} parts for one domain")
     return parts
 
 
@@ -69,6 +85,8 @@ def _is_twice(parts: list[Part], index: int) -> bool:
 
 
 def _fixed_parts(token: bytes) -> list[Part]:
+    if len(token) > PARTS_MAX * PART_BYTES:
+        raise RemoteProtocolError(f"not a session token: more than {PARTS_MAX} domains")
     rows = [token[start : start + PART_BYTES] for start in range(0, len(token), PART_BYTES)]
     return [Part(row[:TAG_BYTES], row[TAG_BYTES:-MAC_BYTES], row[-MAC_BYTES:]) for row in rows]
 
@@ -77,16 +95,19 @@ def _marked_parts(token: bytes) -> list[Part]:
     if token[:1] != _MARK:
         raise RemoteProtocolError(f"not a session token: {len(token)} bytes")
     parts: list[Part] = []
-    rest = token[1:]
-    while len(rest) > len(_PAD):
-        length = int.from_bytes(rest[:_LENGTH_BYTES], "big")
-        row, rest = rest[_LENGTH_BYTES : _LENGTH_BYTES + length], rest[_LENGTH_BYTES + length :]
-        if len(row) < length or length < TAG_BYTES + MAC_BYTES:
+    start = len(_MARK)
+    while start + len(_PAD) < len(token):
+        if len(parts) == PARTS_MAX:
+            raise RemoteProtocolError(f"not a session token: more than {PARTS_MAX} domains")
+        end_of_length = start + _LENGTH_BYTES
+        length = int.from_bytes(token[start:end_of_length], "big")
+        start = end_of_length + length
+        if start > len(token) or length < TAG_BYTES + MAC_BYTES:
             raise RemoteProtocolError("not a session token: it is cut off")
-        part = Part(row[:TAG_BYTES], row[TAG_BYTES:-MAC_BYTES], row[-MAC_BYTES:])
-        if not part.is_clock:
-            seen_in(part.seen)
-        parts.append(part)
+        row = token[end_of_length:start]
+        parts.append(Part(row[:TAG_BYTES], row[TAG_BYTES:-MAC_BYTES], row[-MAC_BYTES:]))
+    if any(not part.is_clock and not _may_be_seen(part.seen) for part in parts):
+        raise RemoteProtocolError("not a session token: a part that is neither a clock nor what was seen")
     # One token is one row of bytes: nothing may stand for the same parts in two ways.
     if not parts or token != token_of(parts):
         raise RemoteProtocolError("not a session token: not in its one form")
@@ -134,8 +155,12 @@ def _covers(one: Part, other: Part) -> bool:
 # -------------------------------------------------------------------------------- what was seen, without a clock
 
 
+def _may_be_seen(data: bytes) -> bool:
+    return data.startswith(SEEN_MARK) and len(data) <= SEEN_BYTES_MAX
+
+
 def seen_in(data: bytes) -> Seen:
-    if not data.startswith(SEEN_MARK) or len(data) > SEEN_BYTES_MAX:
+    if not _may_be_seen(data):
         raise RemoteProtocolError("not a session token: a part that is neither a clock nor what was seen")
     try:
         return Seen.FromString(data[len(SEEN_MARK) :])
