@@ -14,6 +14,8 @@ from pathlib import Path
 
 import grpc
 import pytest
+from grpc_health.v1.health_pb2 import HealthCheckRequest
+from grpc_health.v1.health_pb2_grpc import HealthStub
 
 import ordercast
 from ordercast import errors
@@ -38,6 +40,7 @@ from ordercast.v1.membership_pb2_grpc import MembershipServiceStub
 from ordercast.v1.sequencer_pb2 import DescribeReplicaRequest
 from ordercast.v1.sequencer_pb2_grpc import SequencerServiceStub
 from tests.cluster.asking import CALL_S_MAX, in_time
+from tests.cluster.trial import wait_for_log
 from tests.unit.certificates import Authority, Pair
 
 #: What clients look for in a gateway's certificate, whichever gateway it is.
@@ -85,7 +88,7 @@ class Secured:
     def issue(self) -> None:
         """New certificates for everybody, from the authorities of now."""
         for name in self.cluster.members:
-            self.write(name, self.authorities.peers.issue(name, [name]))
+            self.write(name, self.authorities.peers.issue_peer(name, [name]))
         self.write("gateways", self.authorities.gateways.issue(GATEWAYS_NAME, [GATEWAYS_NAME]))
         for name in ("alice", "bob"):
             self.write(name, self.authorities.clients.issue(name))
@@ -210,10 +213,37 @@ def test_who_does_not_encrypt_is_refused_at_either_port(secured: Secured) -> Non
 
 @pytest.mark.parametrize("who", ["a client", "nobody", "stranger"])
 def test_the_certificate_of_a_client_opens_no_call_of_peers(secured: Secured, who: str) -> None:
-    stranger = Authority("another").issue("node-1", ["node-1"])
+    stranger = Authority("another").issue_peer("node-1", ["node-1"])
     with secured.peer({"a client": secured.pair("alice"), "nobody": None, "stranger": stranger}[who]) as channel:
         for name, call in peer_calls(channel).items():
             assert (name, code_of(call)) == (name, "UNAVAILABLE")
+    with secured.connect() as oc:
+        assert "a" in [group.name for group in oc.groups()]
+
+
+@pytest.mark.parametrize("name", ["alice", "node-1"])
+def test_with_one_authority_for_everything_a_client_is_still_no_process(secured: Secured, name: str) -> None:
+    """It has a good certificate, even one with the name of a process, and not the mark of one."""
+    client = secured.authorities.peers.issue(name, [name])
+    register = RegisterNode(name=name, node_id=b"mine", services=["gateway"], peer_address=f"{HOST}:1")
+    with secured.peer(client) as channel:
+        membership = MembershipServiceStub(channel)
+        request = ExecuteRequest(command=Command(register=register, request_id=b"client"))
+        calls = peer_calls(channel) | {
+            "Register": lambda: membership.Execute(request, timeout=CALL_S_MAX),
+            "Watch": lambda: next(iter(membership.Watch(WatchRequest(), timeout=CALL_S_MAX))),
+            "Health": lambda: HealthStub(channel).Check(HealthCheckRequest(), timeout=CALL_S_MAX),
+        }
+        for what, call in calls.items():
+            assert (what, code_of(call)) == (what, "PERMISSION_DENIED")
+    wait_for_log(secured.cluster, "node-2", "refused caller")
+    secured.wait_serving()
+
+
+def test_a_process_that_is_not_registered_says_nothing_for_clients(secured: Secured) -> None:
+    stranger = secured.authorities.peers.issue_peer("node-9", ["node-9"])
+    with secured.peer(stranger) as channel:
+        assert code_of(peer_calls(channel)["Execute"]) == "FAILED_PRECONDITION"
     with secured.connect() as oc:
         assert "a" in [group.name for group in oc.groups()]
 
@@ -226,7 +256,7 @@ def test_a_client_finds_no_service_of_peers_at_its_own_port(secured: Secured) ->
 
 def test_a_peer_is_who_its_certificate_says(secured: Secured) -> None:
     """Signed by the right authority, but for another name: it speaks for nobody else."""
-    impostor = secured.authorities.peers.issue("node-9", ["node-9"])
+    impostor = secured.authorities.peers.issue_peer("node-9", ["node-9"])
     with secured.peer(impostor) as channel:
         calls = peer_calls(channel)
         assert code_of(calls["Connect"]) == "PERMISSION_DENIED"
@@ -273,7 +303,7 @@ def is_welcome(answer: ConnectResponse, context: ssl.SSLContext | None) -> bool:
 
 def test_a_ticket_opens_nothing_without_a_certificate_of_the_peers_authority(secured: Secured) -> None:
     answer = connect_as_node_1(secured)
-    secured.write("stranger", Authority("another").issue("node-1", ["node-1"]))
+    secured.write("stranger", Authority("another").issue_peer("node-1", ["node-1"]))
     contexts: dict[str, ssl.SSLContext] = {}
     for name in ("", "stranger", "alice", "node-1"):
         context = contexts[name] = ssl.create_default_context(cafile=secured.directory / "peers.ca")

@@ -34,14 +34,43 @@ def test_gateways_are_named_as_clients_dial_them():
                 assert host.replace("$(POD_NAMESPACE)", NAMESPACE) in names, name
 
 
-def test_both_sides_of_a_connection_may_show_it_and_the_same_authority_signs_all():
+#: What is no process of the cluster: what it may be used for.
+OTHERS = {"jobs": {"client auth"}, "analytics": {"client auth"}, "telemetry": {"server auth"}}
+
+
+def test_between_processes_both_sides_show_it_and_the_same_authority_signs_all():
     issuers = []
     for certificate in of_kind(objects("production"), "Certificate"):
-        assert {"server auth", "client auth"} <= set(certificate["spec"]["usages"])
-        issuers.append(certificate["spec"]["issuerRef"])
+        spec, component = certificate["spec"], component_of(certificate)
+        both = {"server auth", "client auth"}
+        assert both & set(spec["usages"]) == OTHERS.get(component, both), component
+        issuers.append(spec["issuerRef"])
     assert len(issuers) == len(workloads(objects("production"))) + 1
     expected = {"name": "ordercast-ca", "kind": "ClusterIssuer", "group": "cert-manager.io"}
     assert all(issuer == expected for issuer in issuers)
+
+
+@pytest.mark.parametrize("mark", ["ordercast:peer", "ordercast://orders/peer"])
+def test_processes_have_a_mark_that_nobody_else_has_and_demand_it(mark: str):
+    """The one authority signs for clients too: Jobs are such, and so is whoever else the issuer serves."""
+    found = objects(
+        "analytics",
+        "gateway.kind=StatefulSet",
+        f"tls.enabled=true,tls.source=certManager,tls.certManager.issuerRef.name=ca,tls.peerUri={mark}",
+    )
+    marks = {component_of(each): each["spec"].get("uris", []) for each in of_kind(found, "Certificate")}
+    reader = "ordercast:reader"
+    assert {component: marks.pop(component) for component in OTHERS} == {
+        "jobs": [],
+        "analytics": [reader],
+        "telemetry": [],
+    }
+    assert set(marks) == {"membership", "consensus", "sequencer", "gateway"}
+    assert set(map(tuple, marks.values())) == {(mark,)}
+    for component in (*marks, "telemetry"):
+        (container,) = workloads(found)[component]["spec"]["template"]["spec"]["containers"]
+        demanded = f"--tls.uris={mark},{reader}" if component == "telemetry" else f"--tls.peer-uri={mark}"
+        assert demanded in container["args"]
 
 
 @pytest.mark.parametrize("profile", ["analytics", "spark-operator"])

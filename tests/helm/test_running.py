@@ -44,7 +44,7 @@ def test_the_compact_profile_becomes_a_cluster_with_tls(tmp_path: Path):
     with Release(objects("tls-secret", *GROUPS, *settings), tmp_path / "release") as made:
         authority = Authority("ordercast")
         addresses = [pod.address for pod in made.pods.values()]
-        pair = authority.issue("", dns=[*made.pods, "oc-ordercast-telemetry", *addresses])
+        pair = authority.issue_peer("", dns=[*made.pods, "oc-ordercast-telemetry", *addresses])
         for file, content in (("ca.crt", authority.pem), ("tls.crt", pair.cert_pem), ("tls.key", pair.key_pem)):
             (made.tls / file).write_bytes(content)
 

@@ -171,12 +171,14 @@ def test_a_torn_end_is_logged(tmp_path: Path):
 def test_tls_is_demanded_of_both_sides_where_it_is_set(tmp_path: Path):
     authority = Authority("ours")
     authority.issue("telemetry", ["localhost"]).write(tmp_path / "t.pem", tmp_path / "t.key")
-    authority.issue("reader", []).write(tmp_path / "r.pem", tmp_path / "r.key")
+    authority.issue("reader", [], ["ordercast:reader"]).write(tmp_path / "r.pem", tmp_path / "r.key")
+    client_pair = authority.issue("alice")
     (tmp_path / "ca.pem").write_bytes(authority.pem)
     (port,) = free_ports(1)
     files = ["--tls.cert", "t.pem", "--tls.key", "t.key", "--tls.ca", "ca.pem"]
     files = [str(tmp_path / part) if "." in part and not part.startswith("--") else part for part in files]
-    command = [sys.executable, "-m", "ordercast.telemetry", "--data", str(tmp_path / "s"), *files]
+    marks = ["--tls.uris", "ordercast:peer,ordercast:reader"]
+    command = [sys.executable, "-m", "ordercast.telemetry", "--data", str(tmp_path / "s"), *files, *marks]
     with subprocess.Popen([*command, "--listen", f"127.0.0.1:{port}"], stderr=subprocess.DEVNULL) as process:
         try:
             certificates = Certificates(tmp_path / "ca.pem", tmp_path / "r.pem", tmp_path / "r.key")
@@ -184,6 +186,11 @@ def test_tls_is_demanded_of_both_sides_where_it_is_set(tmp_path: Path):
                 assert client.describe().end == 0
             with grpc.insecure_channel(f"localhost:{port}") as channel, pytest.raises(grpc.RpcError):
                 channel.unary_unary("/ordercast.v1.TelemetryService/DescribeSpool")(b"", timeout=5)
+            # The same authority signed this one, for a client of gateways.
+            pair = grpc.ssl_channel_credentials(authority.pem, client_pair.key_pem, client_pair.cert_pem)
+            with grpc.secure_channel(f"localhost:{port}", pair) as channel, pytest.raises(grpc.RpcError) as caught:
+                export(channel, TRACES, traffic.traces(range(10)))
+            assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
         finally:
             process.kill()
 
@@ -199,6 +206,7 @@ def test_tls_is_demanded_of_both_sides_where_it_is_set(tmp_path: Path):
         (["--data", "d", "--queue-bytes-max", "1"], "queue_bytes_max"),
         (["--data", "d", "--metrics-listen", "127.0.0.1:4317"], "both"),
         (["--data", "d", "--tls.ca", __file__], "ca needs"),
+        (["--data", "d", "--tls.uris", "ordercast:peer"], "uris needs ca"),
         (
             ["--sink", "kafka", "--kafka.bootstrap", "x:1", "--kafka.options", "acks=0"],
             "acks cannot be set",

@@ -10,6 +10,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from ordercast.runtime.settings import PEER_URI
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -48,15 +50,19 @@ class Authority:
     def pem(self) -> bytes:
         return self._cert.public_bytes(serialization.Encoding.PEM)
 
-    def issue(self, common_name: str, dns: Sequence[str] = ()) -> Pair:
-        """A certificate with this common name, and with these names as DNS alternative names."""
+    def issue_peer(self, common_name: str, dns: Sequence[str] = ()) -> Pair:
+        """A certificate of a process, with the mark that tells it from a client's."""
+        return self.issue(common_name, dns, (PEER_URI,))
+
+    def issue(self, common_name: str, dns: Sequence[str] = (), uris: Sequence[str] = ()) -> Pair:
+        """A certificate with this common name, and with these names and URIs as alternative names."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(_named(common_name), self._name, key.public_key())
         purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
-        if dns:
-            names = x509.SubjectAlternativeName([x509.DNSName(name) for name in dns])
-            builder = builder.add_extension(names, critical=False)
+        alternatives = [*map(x509.DNSName, dns), *map(x509.UniformResourceIdentifier, uris)]
+        if alternatives:
+            builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         cert = builder.sign(self._key, hashes.SHA256())
         return Pair(
             cert_pem=cert.public_bytes(serialization.Encoding.PEM),

@@ -348,7 +348,7 @@ def authority():
 @pytest.fixture
 def credentials(tmp_path, authority):
     cert, key, ca = (tmp_path / name for name in ("cert.pem", "key.pem", "ca.pem"))
-    authority.issue("s1", ["s1"]).write(cert, key)
+    authority.issue_peer("s1", ["s1"]).write(cert, key)
     ca.write_bytes(authority.pem)
     return Credentials(TlsSettings(peer_cert=cert, peer_key=key, peer_ca=ca))
 
@@ -366,7 +366,7 @@ def as_guest(authority, pair=None, folder=None):
 def test_with_tls_a_ticket_needs_a_certificate_of_the_peers_authority(tmp_path, authority, credentials):
     async def story(listener):
         ticket = listener.ticket(A, Host().welcome)
-        stranger = Authority("another").issue("a", ["a"])
+        stranger = Authority("another").issue_peer("a", ["a"])
         assert not await is_let_in(listener, ticket)
         assert not await is_let_in(listener, ticket, as_guest(authority))
         assert not await is_let_in(listener, ticket, as_guest(authority, stranger, tmp_path))

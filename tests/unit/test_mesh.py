@@ -399,7 +399,7 @@ def tls(tmp_path):
     settings = {}
     for name in "ab":
         cert, key = tmp_path / f"{name}.crt", tmp_path / f"{name}.key"
-        authority.issue(name, [name]).write(cert, key)
+        authority.issue_peer(name, [name]).write(cert, key)
         settings[name] = TlsSettings(peer_cert=cert, peer_key=key, peer_ca=tmp_path / "ca")
     return settings
 

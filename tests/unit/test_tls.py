@@ -11,9 +11,10 @@ from cryptography.hazmat.primitives import serialization
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
+from ordercast.runtime.admission import Admission
 from ordercast.runtime.frame_listener import FrameListener
 from ordercast.runtime.server import GrpcServer
-from ordercast.runtime.settings import TlsSettings
+from ordercast.runtime.settings import PEER_URI, TlsSettings
 from ordercast.runtime.tls import Credentials, PemFiles, TlsError, client_identity, peer_names
 from ordercast.runtime.wire import Wire
 from ordercast.v1 import faults_pb2
@@ -39,9 +40,9 @@ class Witness(FaultServiceServicer):
 
 
 @contextlib.asynccontextmanager
-async def serving(credentials):
+async def serving(credentials, admit=None):
     """(witness, address) of a server with these credentials."""
-    server = GrpcServer()
+    server = GrpcServer(admit=admit)
     witness = Witness(server)
     service = faults_pb2.DESCRIPTOR.services_by_name["FaultService"]
     server.add(service, add_FaultServiceServicer_to_server, witness)
@@ -79,8 +80,8 @@ class Files:
         self.name = name
         self.cert, self.key, self.ca = (folder / f"{name}-{kind}.pem" for kind in ("cert", "key", "ca"))
 
-    def write(self, authority, dns=None):
-        authority.issue(self.name, dns if dns is not None else [self.name]).write(self.cert, self.key)
+    def write(self, authority, dns=None, uris=(PEER_URI,)):
+        authority.issue(self.name, dns if dns is not None else [self.name], uris).write(self.cert, self.key)
         self.ca.write_bytes(authority.pem)
         return self
 
@@ -157,7 +158,7 @@ def test_no_call_reaches_the_peers_port_without_a_certificate_of_the_peers_autho
 ):
     async def run():
         server = Files(tmp_path, "s1").write(authority)
-        client = stranger.issue("s2", ["s2"])
+        client = stranger.issue_peer("s2", ["s2"])
         async with serving(Credentials(server.for_peers).for_peers()) as (witness, address):
             assert await call(as_client(address, authority)) == grpc.StatusCode.UNAVAILABLE
             assert await call(as_client(address, authority, client)) == grpc.StatusCode.UNAVAILABLE
@@ -167,12 +168,74 @@ def test_no_call_reaches_the_peers_port_without_a_certificate_of_the_peers_autho
     asyncio.run(run())
 
 
-def test_a_client_with_a_certificate_of_the_peers_authority_is_told_apart_by_its_names(tmp_path, authority):
+@pytest.mark.parametrize("peer_uri", [PEER_URI, "spiffe://orders.example/ordercast"])
+def test_a_certificate_of_the_peers_authority_without_the_mark_of_a_process_opens_nothing(
+    tmp_path, authority, peer_uri
+):
+    """Neither with the name of a process nor with the mark of another cluster, or as another kind of name."""
+    strangers = [
+        authority.issue("alice"),
+        authority.issue("s2", ["s2"]),
+        authority.issue(peer_uri),
+        authority.issue("s2", ["s2"], ["ordercast:client", f"{peer_uri}s", "other://cluster/peer"]),
+    ]
+
+    async def run():
+        server = Files(tmp_path, "s1").write(authority, uris=[peer_uri])
+        credentials = Credentials(server.for_peers.model_copy(update={"peer_uri": peer_uri})).for_peers()
+        async with serving(credentials, Admission((peer_uri,))) as (witness, address):
+            for pair in strangers:
+                denied = grpc.StatusCode.PERMISSION_DENIED
+                assert await call(as_client(address, authority, pair)) == denied
+                channel = as_client(address, authority, pair)
+                async with channel:
+                    check = health_pb2_grpc.HealthStub(channel).Check
+                    with pytest.raises(grpc.aio.AioRpcError) as caught:
+                        await check(health_pb2.HealthCheckRequest(), timeout=CALL_S)
+                    assert caught.value.code() == denied
+            assert witness.names == []
+            process = authority.issue("s2", ["s2"], ["other:mark", peer_uri])
+            assert await call(as_client(address, authority, process)) is None
+            assert witness.names == [["s2"]]
+
+    asyncio.run(run())
+
+
+def test_refused_callers_are_logged_but_do_not_fill_the_log(tmp_path, authority):
     async def run():
         server = Files(tmp_path, "s1").write(authority)
-        async with serving(Credentials(server.for_peers).for_peers()) as (witness, address):
-            assert await call(as_client(address, authority, authority.issue("alice"))) is None
-            assert witness.names == [["alice"]]
+        admission = Admission((PEER_URI,))
+        async with serving(Credentials(server.for_peers).for_peers(), admission) as (_, address):
+            with capture_logs() as logged:
+                async with as_client(address, authority, authority.issue("alice")) as channel:
+                    inject = FaultServiceStub(channel).Inject
+                    for _ in range(20):
+                        with pytest.raises(grpc.aio.AioRpcError, match="lack the URI ordercast:peer"):
+                            await inject(faults_pb2.InjectRequest(), timeout=CALL_S)
+        said = [entry for entry in logged if entry["event"] == "refused caller"]
+        assert said[0]["certificate"] == "alice"
+        # One at first, then one a second, however slow this machine is.
+        assert len(said) + sum(entry["unsaid"] for entry in said) <= 20
+
+    asyncio.run(run())
+
+
+def test_a_process_does_not_start_with_a_certificate_that_others_would_refuse(tmp_path, authority):
+    files = Files(tmp_path, "s1").write(authority, uris=["ordercast:client"])
+    with pytest.raises(TlsError, match=r"s1-cert\.pem is not marked .* the URI ordercast:peer"):
+        Credentials(files.for_peers)
+    # Towards clients it needs none.
+    assert Credentials(files.for_clients(mutual=True)).for_clients() is not None
+
+
+def test_a_certificate_without_the_mark_does_not_replace_one_that_has_it(tmp_path, authority):
+    async def run():
+        server, dialler = Files(tmp_path, "s1").write(authority), Files(tmp_path, "s2").write(authority)
+        credentials = Credentials(dialler.for_peers)
+        async with serving(Credentials(server.for_peers).for_peers(), Admission((PEER_URI,))) as (_, address):
+            assert await call(credentials.dial(address, "s1")) is None
+            dialler.write(authority, uris=[])
+            assert await call(credentials.dial(address, "s1")) is None
 
     asyncio.run(run())
 
@@ -367,7 +430,7 @@ def test_a_half_replaced_pair_is_not_used_for_frames_until_it_is_whole(tmp_path,
     async def run():
         server, dialler = Files(tmp_path, "s1").write(authority), Files(tmp_path, "s2").write(authority)
         credentials = Credentials(dialler.for_peers)
-        before, new = serial(dialler.cert.read_bytes()), authority.issue("s2", ["s2"])
+        before, new = serial(dialler.cert.read_bytes()), authority.issue_peer("s2", ["s2"])
         async with Frames(server) as frames:
             dialler.cert.write_bytes(new.cert_pem)
             assert await connects(frames, credentials.dialling())
@@ -486,7 +549,7 @@ def test_a_new_peer_authority_is_demanded_at_once_and_a_dialler_uses_its_new_cer
 def test_a_half_replaced_pair_is_not_used_until_it_is_whole(tmp_path, authority):
     async def run():
         server = Files(tmp_path, "s1").write(authority)
-        new = authority.issue("s1", ["s1"])
+        new = authority.issue_peer("s1", ["s1"])
         async with serving(Credentials(server.for_clients(mutual=False)).for_clients()) as (_, address):
             before = await asyncio.to_thread(certificate_of, address)
             server.cert.write_bytes(new.cert_pem)

@@ -49,6 +49,7 @@ $(POD_IP)
 - --tls.peer-cert={{ $folder }}/tls.crt
 - --tls.peer-key={{ $folder }}/tls.key
 - --tls.peer-ca={{ $folder }}/ca.crt
+- --tls.peer-uri={{ $context.Values.tls.peerUri }}
 {{- if has "gateway" $node.services }}
 - --tls.client-cert={{ $folder }}/tls.crt
 - --tls.client-key={{ $folder }}/tls.key

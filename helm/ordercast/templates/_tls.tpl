@@ -12,6 +12,9 @@
 {{- end -}}
 {{- end -}}
 
+{{/* The mark of who may read what the telemetry service keeps, and is no process. */}}
+{{- define "ordercast.readerUri" -}}ordercast:reader{{- end -}}
+
 {{- define "ordercast.tlsVolume" -}}
 - name: tls
   secret:

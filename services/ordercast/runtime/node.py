@@ -31,6 +31,7 @@ from ordercast.core.machine import (
     ViewChanged,
 )
 from ordercast.core.members import can_leave, has_views, learners_of
+from ordercast.runtime.admission import Admission
 from ordercast.runtime.clock import Clock
 from ordercast.runtime.directory import Directory
 from ordercast.runtime.disbelief import Disbelief
@@ -185,7 +186,7 @@ class Node:
             self.host.on_observe = both(self.host.on_observe, self.stages.observe)
         #: Membership's own streams, where this process is a membership node.
         self.system_mesh: Mesh | None = None
-        self.peer_server = GrpcServer()
+        self.peer_server = GrpcServer(admit=Admission((settings.tls.peer_uri,)))
         self.frames = FrameListener(self.credentials)
         self.client_server = GrpcServer(connections_max=settings.limits.connections_max)
         self.key = b""

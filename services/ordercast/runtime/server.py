@@ -10,7 +10,7 @@ from grpc_reflection.v1alpha import reflection  # type: ignore[import-untyped]
 
 from ordercast.runtime.health import Phase
 from ordercast.runtime.settings import MESSAGE_BYTES_MAX
-from ordercast.runtime.status import Guard
+from ordercast.runtime.status import Admit, Guard
 
 HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -45,13 +45,17 @@ class GrpcServer:
         receive_bytes_max: int = MESSAGE_BYTES_MAX,
         send_bytes_max: int = MESSAGE_BYTES_MAX,
         takes_compressed: bool = False,
+        admit: Admit | None = None,
     ) -> None:
-        """`takes_compressed`: what is inflated may have `receive_bytes_max` too; otherwise it is UNIMPLEMENTED."""
+        """`takes_compressed`: what is inflated may have `receive_bytes_max` too; otherwise it is UNIMPLEMENTED.
+
+        `admit` raises Refused for callers who may call nothing here.
+        """
         options = _options(connections_max, streams_max, receive_bytes_max, send_bytes_max)
         if not takes_compressed:
             # gRPC reads the headers first, so nothing of such a request is inflated.
             options.append(("grpc.compression_enabled_algorithms_bitset", NOT_COMPRESSED))
-        self._server = grpc.aio.server(interceptors=[Guard()], options=options)
+        self._server = grpc.aio.server(interceptors=[Guard(admit)], options=options)
         self._health = health.aio.HealthServicer()
         self._names = [""]
         #: Of the process: what health checks are told without a name, and why.

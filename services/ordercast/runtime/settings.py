@@ -25,6 +25,10 @@ MESSAGE_BYTES_MAX = 64 << 20
 PEER_MESSAGE_BYTES_MAX = 1 << 30
 ENVELOPE_BYTES_MAX = 32 << 20
 MEMBERSHIP_NODES_MAX = 15
+#: The mark of a process's certificate, unless another one is set.
+PEER_URI = "ordercast:peer"
+#: Its length is one byte in a certificate.
+URI_CHARACTERS_MAX = 127
 
 #: Variables that the telemetry service is set with; `TELEMETRY__` would be a section of ours.
 OF_THE_TELEMETRY_SERVICE = re.compile(r"ORDERCAST_TELEMETRY_[^_]")
@@ -76,7 +80,7 @@ def _domain_share(text: str) -> str:
     return text
 
 
-def _separated(value: object) -> object:
+def separated(value: object) -> object:
     """Flags and variables give a list as one text, or as a list of such texts."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
@@ -92,6 +96,8 @@ def _directory(path: Path) -> Path:
 
 
 Address = Annotated[str, AfterValidator(_address)]
+#: With a scheme, and without what certificates or lists of settings cannot hold.
+Uri = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9+.-]*:[!-+\--~]+$", max_length=URI_CHARACTERS_MAX)]
 Member = Annotated[str, AfterValidator(_member)]
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=1 << 20)]
@@ -193,7 +199,7 @@ class TelemetrySettings(Section):
         default=None, description="host:port of /metrics, for Prometheus, and of /healthz and /readyz"
     )
     sampling: Share = Field(default=0.01, description="the share of envelopes whose traces are kept")
-    sampling_by_domain: Annotated[tuple[DomainShare, ...], NoDecode, BeforeValidator(_separated)] = Field(
+    sampling_by_domain: Annotated[tuple[DomainShare, ...], NoDecode, BeforeValidator(separated)] = Field(
         default=(), description="where it is another one: domain=share,..."
     )
     metrics_s: Seconds = Field(default=5.0, description="how often metrics leave for the endpoint, in seconds")
@@ -221,6 +227,10 @@ class TlsSettings(Section):
     )
     peer_key: FilePath | None = Field(default=None, description="the key of peer_cert")
     peer_ca: FilePath | None = Field(default=None, description="who signs the certificates of processes")
+    peer_uri: Uri = Field(
+        default=PEER_URI,
+        description="among the alternative names of every process's certificate, and of no client's",
+    )
     client_cert: FilePath | None = Field(default=None, description="this process towards clients")
     client_key: FilePath | None = Field(default=None, description="the key of client_cert")
     client_ca: FilePath | None = Field(
@@ -310,7 +320,7 @@ class Settable(BaseSettings):
     client_advertise: Address = Field(
         default_factory=as_client_listen, description="host:port by which clients reach it"
     )
-    membership: Annotated[tuple[Member, ...], NoDecode, BeforeValidator(_separated)] = Field(
+    membership: Annotated[tuple[Member, ...], NoDecode, BeforeValidator(separated)] = Field(
         default=(),
         max_length=MEMBERSHIP_NODES_MAX,
         description="the membership nodes: name=host:port,...; without any, a membership node is the only one",

@@ -70,6 +70,13 @@ def _cut(text: str, chars_max: int) -> str:
     return text if len(text) <= chars_max else text[: chars_max - 3] + "..."
 
 
+Admit: TypeAlias = Callable[[Context], None]
+
+
+def _admit_all(context: Context) -> None:
+    pass
+
+
 # As text: at run time the class takes no parameters.
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
 
@@ -77,7 +84,9 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
 class Guard(grpc.aio.ServerInterceptor):
     """Stands before every service of a server. Services have to be asynchronous."""
 
-    def __init__(self) -> None:
+    def __init__(self, admit: Admit | None = None) -> None:
+        """`admit` raises Refused for a caller that may not call anything."""
+        self._admit = admit or _admit_all
         #: By method: a handler and what it became, for a server asks with every call.
         self._guarded: dict[str, tuple[Any, Handler]] = {}
 
@@ -92,11 +101,11 @@ class Guard(grpc.aio.ServerInterceptor):
         method = str(handler_call_details.method)
         known = self._guarded.get(method)
         if known is None or known[0] is not handler:
-            known = self._guarded[method] = (handler, _guarded(handler, method))
+            known = self._guarded[method] = (handler, _guarded(handler, method, self._admit))
         return known[1]
 
 
-def _guarded(handler: Any, method: str) -> Handler:
+def _guarded(handler: Any, method: str, admit: Admit) -> Handler:
     """The same handler, whose one behaviour is wrapped."""
     kind = {
         (False, False): ("unary_unary", grpc.unary_unary_rpc_method_handler),
@@ -112,9 +121,9 @@ def _guarded(handler: Any, method: str) -> Handler:
     by_us, by_grpc = (_unchanged, parse) if handler.request_streaming else (parse, None)
     # gRPC tells by the function how responses come: as a generator's items, or written to the context.
     if inspect.isasyncgenfunction(behaviour):
-        wrapped: Any = _guard_generator(behaviour, by_us, method)
+        wrapped: Any = _guard_generator(behaviour, by_us, method, admit)
     elif inspect.iscoroutinefunction(behaviour):
-        wrapped = _guard_coroutine(behaviour, by_us, method)
+        wrapped = _guard_coroutine(behaviour, by_us, method, admit)
     else:
         raise TypeError(f"{method} is not asynchronous")
     return make(wrapped, by_grpc, handler.response_serializer)
@@ -141,9 +150,12 @@ def _parser(deserializer: Parse | None) -> Parse:
     return parse
 
 
-def _guard_coroutine(behaviour: Callable[[Any, Context], Awaitable[Any]], parse: Parse, method: str) -> Any:
+def _guard_coroutine(
+    behaviour: Callable[[Any, Context], Awaitable[Any]], parse: Parse, method: str, admit: Admit
+) -> Any:
     async def call(request: Any, context: Context) -> Any:
         try:
+            admit(context)
             return await behaviour(parse(request), context)
         except Exception as error:
             await _end(context, error, method)
@@ -152,10 +164,11 @@ def _guard_coroutine(behaviour: Callable[[Any, Context], Awaitable[Any]], parse:
 
 
 def _guard_generator(
-    behaviour: Callable[[Any, Context], AsyncGenerator[Any, None]], parse: Parse, method: str
+    behaviour: Callable[[Any, Context], AsyncGenerator[Any, None]], parse: Parse, method: str, admit: Admit
 ) -> Any:
     async def call(request: Any, context: Context) -> AsyncGenerator[Any, None]:
         try:
+            admit(context)
             # A call that ends early leaves the generator where it stands: it has to clean up now, not some day.
             async with contextlib.aclosing(behaviour(parse(request), context)) as responses:
                 async for response in responses:

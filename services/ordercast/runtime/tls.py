@@ -1,12 +1,14 @@
 """Certificates: what the two ports show and demand, and how one process dials another.
 
 Between processes both sides show a certificate that `peer_ca` signed. The dialler demands that the other's names
-contain the name of the process that it means, whatever its address. Whether the dialler is who it says it is, the
-service that is called has to judge, with `peer_names`. Files may be replaced at any time: new connections use the
-new ones, and those that are open go on. While the files do not fit together, as in the middle of being replaced,
-the ones before stay in use.
+contain the name of the process that it means, whatever its address. Whether the dialler is a process at all, the
+server judges (admission.py); whether it is who it says it is, the service that is called, with `peer_names`.
+
+Files may be replaced at any time: new connections use the new ones, and those that are open go on. While the files
+do not fit together, as in the middle of being replaced, the ones before stay in use.
 """
 
+import base64
 import ssl
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -43,11 +45,12 @@ class Contexts(NamedTuple):
 class PemFiles:
     """A certificate, its key, and perhaps who signs the other side's; as they are on disk now."""
 
-    def __init__(self, cert: Path, key: Path, ca: Path | None) -> None:
-        """TlsError if they are not usable to begin with."""
+    def __init__(self, cert: Path, key: Path, ca: Path | None, uri: str | None = None) -> None:
+        """TlsError if they are not usable to begin with. With a URI, the certificate has to have it as a mark."""
         self._cert = cert
         self._key = key
         self._ca = ca
+        self._uri = uri
         self._refused: str | None = None
         self._pem, self._contexts = self._load()
 
@@ -82,6 +85,11 @@ class PemFiles:
         # A context reads the files by itself: it holds what was read only if they did not change.
         if self._read() != pem:
             raise TlsError(f"{self._cert}: being replaced")
+        if self._uri is not None and not has_uri(pem.cert, self._uri):
+            raise TlsError(
+                f"{self._cert} is not marked as a process's, and other processes would refuse it: have it issued "
+                f"with the URI {self._uri} among its alternative names, or set tls.peer_uri"
+            )
         return pem, contexts
 
     def _read(self) -> Pem:
@@ -112,6 +120,16 @@ def _content(path: Path) -> bytes:
     if len(content) > FILE_BYTES_MAX:
         raise TlsError(f"{path}: larger than {FILE_BYTES_MAX} bytes")
     return content
+
+
+def has_uri(cert_pem: bytes, uri: str) -> bool:
+    """Whether the first certificate of a PEM file, a good one, names this URI. This is advice for its owner:
+    whoever is called judges by what a verified certificate says.
+    """
+    begin, end = cert_pem.find(b"-----BEGIN CERTIFICATE-----"), cert_pem.find(b"-----END CERTIFICATE-----")
+    der = base64.b64decode(cert_pem[begin + 27 : end])
+    # [6] IMPLICIT IA5String, as RFC 5280 4.2.1.6 encodes a uniformResourceIdentifier.
+    return bytes((0x86, len(uri))) + uri.encode() in der
 
 
 def _no_password() -> NoReturn:
@@ -186,7 +204,7 @@ class Credentials:
 def _peer_files(settings: TlsSettings) -> PemFiles | None:
     if settings.peer_cert is None or settings.peer_key is None or settings.peer_ca is None:
         return None
-    return PemFiles(settings.peer_cert, settings.peer_key, settings.peer_ca)
+    return PemFiles(settings.peer_cert, settings.peer_key, settings.peer_ca, settings.peer_uri)
 
 
 def _server(files: PemFiles) -> grpc.ServerCredentials:
@@ -214,6 +232,12 @@ def peer_names(context: grpc.aio.ServicerContext[Any, Any]) -> list[str] | None:
     if not _encrypted(auth):
         return None
     return list(dict.fromkeys(_texts(auth, "peer_dns") + _texts(auth, "x509_common_name")))
+
+
+def peer_uris(context: grpc.aio.ServicerContext[Any, Any]) -> list[str] | None:
+    """The URIs among the alternative names in the caller's certificate. None without TLS."""
+    auth = context.auth_context()
+    return _texts(auth, "peer_uri") if _encrypted(auth) else None
 
 
 def client_identity(context: grpc.aio.ServicerContext[Any, Any]) -> str | None:

@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from ordercast.runtime import logs
+from ordercast.runtime.admission import Admission
 from ordercast.runtime.health import Health
 from ordercast.runtime.server import GrpcServer, ListenError
 from ordercast.runtime.setting_sources import SettingsError
@@ -69,9 +70,10 @@ async def serving(settings: Settable) -> Any:
     async with contextlib.AsyncExitStack() as stack:
         # What is only somewhat too large is refused by us, who count it; gRPC refuses what is far too large.
         far_bytes = TOO_LARGE * settings.request_bytes_max
+        admit = Admission(settings.tls.uris) if settings.tls.uris else None
         # Collectors compress what they send unless they are told not to.
         server = GrpcServer(
-            settings.connections_max, STREAMS_MAX, far_bytes, SEND_BYTES_MAX, takes_compressed=True
+            settings.connections_max, STREAMS_MAX, far_bytes, SEND_BYTES_MAX, takes_compressed=True, admit=admit
         )
         if settings.metrics_listen is not None:
             health = Health(lambda: server.phase)

@@ -8,17 +8,28 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, FilePath, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, FilePath, ValidationError
 from pydantic import model_validator as validates_model
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from ordercast.runtime.setting_sources import Section, explained, gather, to_toml
-from ordercast.runtime.settings import NAME_PATTERN, Address, Bytes, Count, LogSettings, Seconds, TlsSettings
+from ordercast.runtime.settings import (
+    NAME_PATTERN,
+    Address,
+    Bytes,
+    Count,
+    LogSettings,
+    Seconds,
+    TlsSettings,
+    Uri,
+    separated,
+)
 
 ENV_PREFIX = "ORDERCAST_TELEMETRY_"
 #: What nodes are told about telemetry: it is a section of theirs.
 OF_NODES = re.compile(r"ORDERCAST_TELEMETRY__")
 REQUEST_BYTES_MAX = 64 << 20
+URIS_MAX = 16
 
 
 def _directory(path: Path) -> Path:
@@ -35,6 +46,11 @@ class TlsFiles(Section):
     ca: FilePath | None = Field(
         default=None, description="if set, senders and readers need a certificate that it signed"
     )
+    uris: Annotated[tuple[Uri, ...], NoDecode, BeforeValidator(separated)] = Field(
+        default=(),
+        max_length=URIS_MAX,
+        description="if set, one of them has to be among the alternative names of that certificate",
+    )
 
     @validates_model(mode="after")
     def _whole(self) -> "TlsFiles":
@@ -42,6 +58,8 @@ class TlsFiles(Section):
             raise ValueError("cert and key go together")
         if self.ca and not self.cert:
             raise ValueError("ca needs cert and key")
+        if self.uris and not self.ca:
+            raise ValueError("uris needs ca: without it nobody shows a certificate")
         return self
 
     def for_server(self) -> TlsSettings:

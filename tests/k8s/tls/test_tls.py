@@ -33,7 +33,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One for everybody, which names all of them; and its authority."""
     folder = tmp_path_factory.mktemp("certificates")
     authority = Authority("ordercast")
-    pair = authority.issue("", dns=NAMES)
+    pair = authority.issue_peer("", dns=NAMES)
     for file, content in (("ca.crt", authority.pem), ("tls.crt", pair.cert_pem), ("tls.key", pair.key_pem)):
         (folder / file).write_bytes(content)
     return folder
