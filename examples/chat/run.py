@@ -21,6 +21,8 @@ from chat import Post, Screen
 DOMAIN = "chat"
 #: Questions are asked here, answered here, and answers are talked about here.
 HELP, ANSWERS, HALL = ROOMS = ["help", "answers", "hall"]
+#: Nodes die and come back meanwhile, perhaps on a machine that has much else to do.
+PATIENCE_S = 600
 
 
 class Chat:
@@ -33,7 +35,7 @@ class Chat:
         """Each person has a connection, and begins with another gateway."""
         self.people += 1
         first = self.people % len(self.gateways)
-        return ordercast.connect(*self.gateways[first:], *self.gateways[:first], timeout=60)
+        return ordercast.connect(*self.gateways[first:], *self.gateways[:first], timeout=PATIENCE_S)
 
     # -------------------------------------------------------------------------------------------- people
 
@@ -119,7 +121,7 @@ async def crash_nodes(cluster: LocalCluster, names: list[str], seconds: float) -
         cluster.kill(name)
         await asyncio.sleep(seconds)
         cluster.start([name])
-        await asyncio.to_thread(cluster.wait_healthy, [name])
+        await asyncio.to_thread(cluster.wait_healthy, [name], PATIENCE_S)
 
 
 async def run(cluster: LocalCluster, questions: int) -> bool:
@@ -155,7 +157,7 @@ def main() -> None:
         LocalCluster(Path(directory), nodes=3, workers=2) as cluster,
     ):
         cluster.start()
-        cluster.wait_healthy()
+        cluster.wait_healthy(timeout_s=PATIENCE_S)
         create_domain(cluster.gateways, DOMAIN, "isis", {"ordering": "causal"})
         create_groups(cluster.gateways, ROOMS, replicas=3, domain=DOMAIN)
         ok = asyncio.run(run(cluster, max(options.questions, 1)))

@@ -14,18 +14,22 @@ from random import Random
 import ordercast
 from ordercast.local.cluster import LocalCluster
 from ordercast.local.load import wait_for_equal_logs
+from ordercast.local.setup import create_groups
 
 sys.path.insert(0, str(Path(__file__).parent))
 from ledger import Shard, Transfer, shards_of, total
 
 SHARDS = ["shard-a", "shard-b", "shard-c"]
 ACCOUNTS = [f"account-{number}" for number in range(30)]
+#: The time of a message begins when it is handed over, and hundreds wait in line here while nodes die. Too short a
+#: time would end in `OutcomeUnknown`: the transfer may be stored all the same, and must not be sent again.
+PATIENCE_S = 600
 
 
 async def transfer_money(gateways: list[str], count: int, seed: int) -> None:
     """A client that moves money between random accounts, several transfers at a time."""
     random = Random(seed)
-    async with ordercast.connect(*gateways) as oc:
+    async with ordercast.connect(*gateways, timeout=PATIENCE_S) as oc:
         receipts = []
         for _ in range(count):
             source, target = random.sample(ACCOUNTS, 2)
@@ -39,7 +43,7 @@ async def replay(gateways: list[str], name: str, replica: str) -> Shard:
     """What one replica's log comes to."""
     shard = Shard(name, SHARDS)
     async with (
-        ordercast.connect(*gateways) as oc,
+        ordercast.connect(*gateways, timeout=PATIENCE_S) as oc,
         oc.subscribe(name, start="earliest", stop_at_end=True, replica=replica) as deliveries,
     ):
         async for delivery in deliveries:
@@ -55,20 +59,17 @@ async def crash_nodes(cluster: LocalCluster, seconds: float) -> None:
         cluster.kill(name)
         await asyncio.sleep(seconds)
         cluster.start([name])
-        await asyncio.to_thread(cluster.wait_healthy, [name])
+        await asyncio.to_thread(cluster.wait_healthy, [name], PATIENCE_S)
 
 
 async def run(cluster: LocalCluster, clients: int, transfers: int) -> bool:
     gateways = cluster.gateways
-    async with ordercast.connect(*gateways) as oc:
-        for name in SHARDS:
-            await oc.create_group(name)
     crashes = asyncio.create_task(crash_nodes(cluster, 0.5))
     await asyncio.gather(*(transfer_money(gateways, transfers, seed) for seed in range(clients)))
     await crashes
     print(f"{clients * transfers} transfers have their receipts")
     # The last replica to come back is reading what it missed.
-    await asyncio.to_thread(wait_for_equal_logs, gateways[0], 30)
+    await asyncio.to_thread(wait_for_equal_logs, gateways[0], PATIENCE_S)
     replays = {
         name: await asyncio.gather(*(replay(gateways, name, replica) for replica in cluster.members))
         for name in SHARDS
@@ -90,7 +91,8 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ledger-") as directory, LocalCluster(Path(directory)) as cluster:
         cluster.start()
-        cluster.wait_healthy()
+        cluster.wait_healthy(timeout_s=PATIENCE_S)
+        create_groups(cluster.gateways, SHARDS)
         ok = asyncio.run(run(cluster, options.clients, options.transfers))
         cluster.stop()
     sys.exit(0 if ok else 1)

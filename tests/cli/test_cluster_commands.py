@@ -408,8 +408,12 @@ def test_the_next_gateway_is_used_if_the_first_does_not_answer(cluster: LocalClu
     assert document("status", "-g", f"{HOST}:1,{cluster.gateways[1]}", "--timeout", "10")["gateway"] == "node-2"
 
 
-def test_a_group_that_exists_is_exit_code_4(group: str) -> None:
+def test_a_group_that_exists_is_exit_code_4_unless_it_was_asked_for_only_if_missing(group: str) -> None:
     assert run("group", "create", group).exit_code == 4
+    assert document("group", "create", group, "--if-missing")[0]["name"] == group
+    document("domain", "create", "missed", "--set", "gossip_s=0.02")
+    kept = document("domain", "create", "missed", "--set", "gossip_s=0.03", "--if-missing")
+    assert kept["settings"] == {"gossip_s": "0.02"}
 
 
 def test_an_offset_that_does_not_exist_is_exit_code_7(group: str) -> None:

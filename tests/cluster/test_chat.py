@@ -13,7 +13,7 @@ POSTS = 5 * QUESTIONS + 3 + 1
 
 def test_no_answer_comes_before_its_question_while_nodes_die() -> None:
     command = [sys.executable, str(CHAT), "--questions", str(QUESTIONS)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("killing node-") == 5
     found = re.findall(r"(.*): (\d+) of (\d+) posts shown, (\d+) of (\d+) answers early", done.stdout)

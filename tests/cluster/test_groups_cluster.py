@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
+import pytest
+
 import ordercast
 from ordercast import errors
 from ordercast.core.ids import group_name
@@ -179,3 +181,27 @@ def test_a_group_that_is_gone_leaves_nothing_in_the_stores(cluster: LocalCluster
             storage.close()
     cluster.start()
     cluster.wait_healthy()
+
+
+def test_what_is_there_already_is_the_answer_if_that_is_asked_for(cluster: LocalCluster) -> None:
+    async def with_asyncio() -> None:
+        async with ordercast.connect(*cluster.gateways) as oc:
+            made = await oc.create_group("kept", exist_ok=True)
+            assert await oc.create_group("kept", replicas=1, exist_ok=True) == made
+            with pytest.raises(errors.AlreadyExists):
+                await oc.create_group("kept")
+            domain = await oc.create_domain("keeping", settings={"gossip_s": "0.02"}, exist_ok=True)
+            assert await oc.create_domain("keeping", exist_ok=True) == domain
+            with pytest.raises(errors.AlreadyExists, match="scalatom"):
+                await oc.create_domain("keeping", protocol="isis", exist_ok=True)
+            with pytest.raises(errors.AlreadyExists, match="default"):
+                await oc.create_group("kept", domain="keeping", exist_ok=True)
+
+    in_time(with_asyncio())
+
+
+def test_a_group_that_is_being_deleted_is_made_anew(cluster: LocalCluster) -> None:
+    with ordercast.connect_sync(*cluster.gateways) as oc:
+        first = oc.create_group("fleeting", exist_ok=True)
+        oc.delete_group("fleeting")
+        assert oc.create_group("fleeting", exist_ok=True).id != first.id

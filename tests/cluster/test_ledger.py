@@ -9,7 +9,7 @@ LEDGER = Path(__file__).resolve().parents[2] / "examples" / "ledger" / "run.py"
 
 def test_no_money_is_lost_while_nodes_die() -> None:
     command = [sys.executable, str(LEDGER), "--clients", "2", "--transfers", "100"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "200 transfers have their receipts" in done.stdout
     assert "the balances of all accounts add up to 0" in done.stdout

@@ -26,15 +26,18 @@ def create(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the protocol; repeatable.")
     ] = None,
+    if_missing: Annotated[
+        bool, typer.Option("--if-missing", help="A domain that is there with other settings keeps them: no error.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Create a domain.
+    """Create a domain. One that is there already, with this protocol and these settings, is no error.
 
     Examples: `ordercast domain create payments` · `ordercast domain create payments --set gossip_s=0.02`
     """
     settings = pairs(set_ or [], "--set")
     with connection.client() as client:
-        domain = client.create_domain(name, protocol, settings)
+        domain = client.create_domain(name, protocol, settings, exist_ok=if_missing)
     if json:
         print_json(domain_document(domain))
     else:

@@ -56,11 +56,15 @@ def create(
             "--set", metavar="KEY=VALUE", help="A setting in which it differs from its domain; repeatable."
         ),
     ] = None,
+    if_missing: Annotated[
+        bool, typer.Option("--if-missing", help="A group that is there already stays as it is, and is no error.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Create groups. They are made one after the other; the first that cannot be made ends it.
 
-    Examples: `ordercast group create a b c` · `ordercast group create orders --replicas 5 --retention-age 7d`
+    Examples: `ordercast group create a b c --if-missing` ·
+    `ordercast group create orders --replicas 5 --retention-age 7d`
     """
     from ordercast.v1.membership_pb2 import Retention
 
@@ -71,7 +75,12 @@ def create(
         with connection.client() as client:
             for name in names:
                 group = client.create_group(
-                    name, domain=domain, replicas=replicas, retention=retention, settings=settings
+                    name,
+                    domain=domain,
+                    replicas=replicas,
+                    retention=retention,
+                    settings=settings,
+                    exist_ok=if_missing,
                 )
                 created.append(group)
     finally:

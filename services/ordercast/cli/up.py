@@ -567,7 +567,7 @@ def announce(cluster: "LocalCluster", screen: Screen, port: int, json: bool) -> 
     screen.tell(f"The cluster serves. Gateways: {', '.join(cluster.gateways)}")
     screen.tell(f"Its data is kept in {cluster.directory}; delete that directory to start afresh.")
     screen.tell("Try it in another terminal:")
-    screen.tell(f"  ordercast group create a b{where}")
+    screen.tell(f"  ordercast group create a b --if-missing{where}")
     screen.tell(f"  ordercast publish a,b 'hello, both'{where}")
     screen.tell(f"  ordercast subscribe a --from earliest{where}")
     screen.tell("Ctrl-C stops it.")

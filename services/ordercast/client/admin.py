@@ -9,11 +9,13 @@ Besides the errors that every call may end with (`Unavailable`, `DeadlineExceede
 `FailedPrecondition`: its message says what is in the way.
 """
 
+import asyncio
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from ordercast.client.errors import InvalidArgument
+from ordercast.client.errors import AlreadyExists, InvalidArgument
 from ordercast.client.types import checked_start
 from ordercast.v1.gateway_pb2 import (
     CancelChangeRequest,
@@ -37,6 +39,7 @@ from ordercast.v1.gateway_pb2 import (
     SetCursorRequest,
 )
 from ordercast.v1.membership_pb2 import (
+    GROUP_STATE_DELETING,
     REPLICA_CHANGE_ADD,
     REPLICA_CHANGE_REMOVE,
     REPLICA_CHANGE_REPLACE,
@@ -55,6 +58,11 @@ CHANGES: dict[Change, ReplicaChange] = {
     "replace": REPLICA_CHANGE_REPLACE,
 }
 
+DOMAIN_DEFAULT = "default"
+#: With `exist_ok`: a gateway hears a moment later of what another one made, and to delete a group takes a while.
+LOOKS_MAX = 100
+LOOK_S = 0.1
+
 
 class AsyncAdmin:
     """For the driver with asyncio, which knows how to call."""
@@ -63,14 +71,31 @@ class AsyncAdmin:
         raise AssertionError("the driver says how")
 
     async def create_domain(
-        self, name: str, protocol: str = "scalatom", settings: Mapping[str, str] | None = None
+        self,
+        name: str,
+        protocol: str = "scalatom",
+        settings: Mapping[str, str] | None = None,
+        *,
+        exist_ok: bool = False,
     ) -> Domain:
-        """Groups of one domain share a protocol, and are ordered among each other."""
-        answer = await self._call(
-            "CreateDomain", CreateDomainRequest(name=name, protocol=protocol, settings=settings or {})
-        )
-        found: Domain = answer.domain
-        return found
+        """Groups of one domain share a protocol, and are ordered among each other.
+
+        A domain that is there already, with the same protocol and settings, is the answer. With `exist_ok`, so is
+        one with other settings, which stay as they are; one with another protocol is `AlreadyExists` all the same.
+        """
+        request = CreateDomainRequest(name=name, protocol=protocol, settings=settings or {})
+        for looks_left in reversed(range(LOOKS_MAX if exist_ok else 1)):
+            there = existing_domain(await self.domains(), request) if exist_ok else None
+            if there is not None:
+                return there
+            try:
+                made: Domain = (await self._call("CreateDomain", request)).domain
+                return made
+            except AlreadyExists:
+                if not looks_left:
+                    raise
+            await asyncio.sleep(LOOK_S)
+        raise AssertionError("the last look ends it")
 
     async def domains(self) -> list[Domain]:
         answer = await self._call("ListDomains", ListDomainsRequest())
@@ -84,19 +109,29 @@ class AsyncAdmin:
         replicas: int = 0,
         retention: Retention | None = None,
         settings: Mapping[str, str] | None = None,
+        exist_ok: bool = False,
     ) -> Group:
         """In the domain "default" if none is given; 0 replicas means as many as there are nodes, at most three.
 
-        `settings` are what this group has otherwise than its domain, as the domain's protocol allows.
+        `settings` are what this group has otherwise than its domain, as the domain's protocol allows. With
+        `exist_ok`, a group of that domain which is there already is the answer, and stays as it is; one that is
+        being deleted is made anew when it is gone. One of another domain is `AlreadyExists` all the same.
         """
-        answer = await self._call(
-            "CreateGroup",
-            CreateGroupRequest(
-                name=name, domain=domain, replicas=replicas, retention=retention, settings=settings
-            ),
+        request = CreateGroupRequest(
+            name=name, domain=domain, replicas=replicas, retention=retention, settings=settings
         )
-        found: Group = answer.group
-        return found
+        for looks_left in reversed(range(LOOKS_MAX if exist_ok else 1)):
+            there = existing_group(await self.groups(), request) if exist_ok else None
+            if there is not None:
+                return there
+            try:
+                made: Group = (await self._call("CreateGroup", request)).group
+                return made
+            except AlreadyExists:
+                if not looks_left:
+                    raise
+            await asyncio.sleep(LOOK_S)
+        raise AssertionError("the last look ends it")
 
     async def groups(self, domain: str = "") -> list[Group]:
         """Of all domains, if none is given."""
@@ -200,14 +235,31 @@ class SyncAdmin:
         raise AssertionError("the driver says how")
 
     def create_domain(
-        self, name: str, protocol: str = "scalatom", settings: Mapping[str, str] | None = None
+        self,
+        name: str,
+        protocol: str = "scalatom",
+        settings: Mapping[str, str] | None = None,
+        *,
+        exist_ok: bool = False,
     ) -> Domain:
-        """Groups of one domain share a protocol, and are ordered among each other."""
-        answer = self._call(
-            "CreateDomain", CreateDomainRequest(name=name, protocol=protocol, settings=settings or {})
-        )
-        found: Domain = answer.domain
-        return found
+        """Groups of one domain share a protocol, and are ordered among each other.
+
+        A domain that is there already, with the same protocol and settings, is the answer. With `exist_ok`, so is
+        one with other settings, which stay as they are; one with another protocol is `AlreadyExists` all the same.
+        """
+        request = CreateDomainRequest(name=name, protocol=protocol, settings=settings or {})
+        for looks_left in reversed(range(LOOKS_MAX if exist_ok else 1)):
+            there = existing_domain(self.domains(), request) if exist_ok else None
+            if there is not None:
+                return there
+            try:
+                made: Domain = (self._call("CreateDomain", request)).domain
+                return made
+            except AlreadyExists:
+                if not looks_left:
+                    raise
+            time.sleep(LOOK_S)
+        raise AssertionError("the last look ends it")
 
     def domains(self) -> list[Domain]:
         answer = self._call("ListDomains", ListDomainsRequest())
@@ -221,19 +273,29 @@ class SyncAdmin:
         replicas: int = 0,
         retention: Retention | None = None,
         settings: Mapping[str, str] | None = None,
+        exist_ok: bool = False,
     ) -> Group:
         """In the domain "default" if none is given; 0 replicas means as many as there are nodes, at most three.
 
-        `settings` are what this group has otherwise than its domain, as the domain's protocol allows.
+        `settings` are what this group has otherwise than its domain, as the domain's protocol allows. With
+        `exist_ok`, a group of that domain which is there already is the answer, and stays as it is; one that is
+        being deleted is made anew when it is gone. One of another domain is `AlreadyExists` all the same.
         """
-        answer = self._call(
-            "CreateGroup",
-            CreateGroupRequest(
-                name=name, domain=domain, replicas=replicas, retention=retention, settings=settings
-            ),
+        request = CreateGroupRequest(
+            name=name, domain=domain, replicas=replicas, retention=retention, settings=settings
         )
-        found: Group = answer.group
-        return found
+        for looks_left in reversed(range(LOOKS_MAX if exist_ok else 1)):
+            there = existing_group(self.groups(), request) if exist_ok else None
+            if there is not None:
+                return there
+            try:
+                made: Group = (self._call("CreateGroup", request)).group
+                return made
+            except AlreadyExists:
+                if not looks_left:
+                    raise
+            time.sleep(LOOK_S)
+        raise AssertionError("the last look ends it")
 
     def groups(self, domain: str = "") -> list[Group]:
         """Of all domains, if none is given."""
@@ -339,3 +401,24 @@ def change_request(group: str, change: Change, node: str, to: str) -> ChangeRepl
 
 def new_id() -> bytes:
     return os.urandom(16)
+
+
+# ------------------------------------------------------------------------------------------- what is there already
+
+
+def existing_domain(domains: Iterable[Domain], wanted: CreateDomainRequest) -> Domain | None:
+    """The domain of that name, as far as the gateway has heard."""
+    found = next((domain for domain in domains if domain.name == wanted.name), None)
+    if found is not None and found.protocol != wanted.protocol:
+        raise AlreadyExists(f"there is a domain {found.name}, which is ordered by {found.protocol}")
+    return found
+
+
+def existing_group(groups: Iterable[Group], wanted: CreateGroupRequest) -> Group | None:
+    """The group of that name, as far as the gateway has heard; not one that is being deleted."""
+    found = next((group for group in groups if group.name == wanted.name), None)
+    if found is None or found.state == GROUP_STATE_DELETING:
+        return None
+    if found.domain != (wanted.domain or DOMAIN_DEFAULT):
+        raise AlreadyExists(f"there is a group {found.name} in the domain {found.domain}")
+    return found
