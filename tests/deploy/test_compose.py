@@ -25,7 +25,7 @@ SERVING = [name for name in OURS if SERVICES[name]["command"][0] == "serve"]
 
 def settings_of(name: str) -> dict[str, str]:
     """The flags of a command."""
-    flags = [word for word in SERVICES[name]["command"] if word.startswith("--")]
+    flags = [word for word in SERVICES[name]["command"] if word.startswith("--") and "=" in word]
     return dict(flag.removeprefix("--").split("=", 1) for flag in flags)
 
 

@@ -28,8 +28,9 @@ SET_BY_THE_CHART = {
     *("client_advertise", "membership", "tls", "kubernetes", "telemetry.endpoint", "telemetry.service_name"),
     "telemetry.metrics_listen",
     *("profile", "stages", "fault_injection", "wall_offset_s"),
+    "insecure",
 }
-SET_BY_THE_CHART_OF_TELEMETRY = {"name", "listen", "metrics_listen", "sink", "data", "kafka", "tls"}
+SET_BY_THE_CHART_OF_TELEMETRY = {"name", "listen", "metrics_listen", "sink", "data", "kafka", "tls", "insecure"}
 
 
 # --- The text

@@ -206,6 +206,7 @@ def test_tls_is_demanded_of_both_sides_where_it_is_set(tmp_path: Path):
         (["--data", "d", "--queue-bytes-max", "1"], "queue_bytes_max"),
         (["--data", "d", "--metrics-listen", "127.0.0.1:4317"], "both"),
         (["--data", "d", "--tls.ca", __file__], "ca needs"),
+        (["--data", "d", "--listen", "0.0.0.0:4317"], "listen 0.0.0.0:4317: without TLS.*--insecure"),
         (["--data", "d", "--tls.uris", "ordercast:peer"], "uris needs ca"),
         (
             ["--sink", "kafka", "--kafka.bootstrap", "x:1", "--kafka.options", "acks=0"],

@@ -4,7 +4,9 @@ import os
 import tomllib
 
 import pytest
+from structlog.testing import capture_logs
 
+from ordercast.runtime.logs import say_exposed
 from ordercast.runtime.setting_sources import SettingsError
 from ordercast.runtime.settings import ProcessSettings, TlsSettings, parse, split_address
 from tests.unit.certificates import Authority
@@ -232,7 +234,7 @@ def test_services_have_to_be_ours_and_distinct(needed, services):
 
 
 def test_a_process_that_listens_everywhere_says_how_it_is_reached(needed):
-    given = [*needed, "--peer-listen", "0.0.0.0:7410", "--peer-advertise", "g1.internal:7410"]
+    given = [*needed, "--insecure", "--peer-listen", "0.0.0.0:7410", "--peer-advertise", "g1.internal:7410"]
     assert parse([*given, "--client-listen", "0.0.0.0:7400"], ("sequencer",)).peer_advertise == "g1.internal:7410"
 
 
@@ -311,3 +313,53 @@ def test_help_explains_every_setting(capsys):
             assert of.description in text
             described += 1
     assert described > 30
+
+
+# --- Without TLS
+
+SIDES = ("peer", "client")
+LISTENING = ["--peer-advertise", "g1.internal:7410", "--client-advertise", "g1.internal:7400"]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "10.0.0.7", "[fd00::7]", "g1.internal", "127.0.0.1.internal"])
+@pytest.mark.parametrize(("setting", "port"), [("peer", 7410), ("client", 7400)])
+def test_nobody_listens_beyond_this_machine_without_tls_by_mistake(needed, pems, host, setting, port):
+    given = [*needed, *LISTENING, f"--{setting}-listen", f"{host}:{port}"]
+    message = refusal(given)
+    assert f"{setting}_listen {host}:{port}: without TLS" in message
+    assert "--insecure" in message
+    assert parse([*given, "--insecure"], ("gateway",)).exposed == [f"{setting}_listen {host}:{port}"]
+    # Certificates of the other port are not its own.
+    others = "client" if setting == "peer" else "peer"
+    flags = {
+        side: [f"--tls.{name}={file}" for name, file in pems.items() if name.startswith(side)] for side in SIDES
+    }
+    assert "without TLS" in refusal([*given, *flags[others]])
+    assert parse([*given, *flags[setting]], ("gateway",)).exposed == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.3.2.1", "[::1]", "localhost"])
+def test_this_machine_alone_needs_neither_tls_nor_leave(needed, host):
+    given = [*needed, "--peer-listen", f"{host}:7410", "--client-listen", f"{host}:7400"]
+    assert parse(given, ("gateway",)).exposed == []
+
+
+def test_who_runs_no_gateway_has_no_port_for_clients_to_expose(needed):
+    assert parse([*needed, "--client-listen", "0.0.0.0:7400"], ("sequencer",)).exposed == []
+
+
+def test_leave_may_come_from_a_variable_or_a_file(needed, tmp_path, monkeypatch):
+    given = [*needed, *LISTENING, "--peer-listen", "0.0.0.0:7410"]
+    (tmp_path / "c.toml").write_text("insecure = true\n")
+    assert parse([*given, "--config", str(tmp_path / "c.toml")], ("gateway",)).insecure
+    monkeypatch.setenv("ORDERCAST_INSECURE", "true")
+    assert parse(given, ("gateway",)).insecure
+
+
+def test_who_is_exposed_says_so_at_each_start():
+    with capture_logs() as logged:
+        say_exposed([])
+        say_exposed(["peer_listen 0.0.0.0:7410"])
+    (entry,) = logged
+    assert entry["event"].startswith("insecure: without TLS")
+    assert (entry["log_level"], entry["listening"]) == ("warning", ["peer_listen 0.0.0.0:7410"])

@@ -39,7 +39,9 @@ $(POD_IP)
 {{- with include "ordercast.telemetryEndpoint" $context }}
 - --telemetry.endpoint={{ . }}
 {{- end }}
-{{- if $context.Values.tls.enabled }}
+{{- if not $context.Values.tls.enabled }}
+- --insecure
+{{- else }}
 {{- $folder := include "ordercast.tlsFolder" $context }}
 {{- if $context.Values.telemetry.enabled }}
 - --telemetry.service-name={{ include "ordercast.telemetryService" $context }}

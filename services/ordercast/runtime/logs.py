@@ -6,6 +6,7 @@ their number, messages as their type, and tracebacks do not show the values of v
 
 import logging
 import sys
+from collections.abc import Sequence
 from typing import Any, TextIO
 
 import structlog
@@ -19,6 +20,14 @@ TEXT_CHARS_MAX = 8192
 #: How deep lists and dicts are followed, and how many of their items.
 DEPTH_MAX = 3
 ITEMS_MAX = 64
+
+
+def say_exposed(exposed: Sequence[str]) -> None:
+    """At each start: whoever set `insecure` to try something may have forgotten it."""
+    if exposed:
+        structlog.get_logger("settings").warning(
+            "insecure: without TLS, whoever can connect may do everything", listening=list(exposed)
+        )
 
 
 def configure(process: str, settings: LogSettings, stream: TextIO | None = None) -> None:

@@ -27,6 +27,7 @@ def main(services: Sequence[type[Service]], argv: list[str] | None = None) -> No
         print(error, file=sys.stderr)
         sys.exit(2)
     logs.configure(settings.name, settings.log)
+    logs.say_exposed(settings.exposed)
     # What a process needs for good was made by now: the collector need not look at it again and again.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

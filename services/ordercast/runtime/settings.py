@@ -5,7 +5,9 @@ A setting `storage.map_bytes` is the flag `--storage.map-bytes`, the variable `O
 that names it, wherever it stands: a setting that is silently ignored is worse than a process that does not start.
 """
 
+import ipaddress
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -59,6 +61,24 @@ def _address(text: str) -> str:
 def _dialable(text: str, setting: str) -> None:
     if split_address(text)[0] in ("0.0.0.0", "::"):
         raise ValueError(f"nobody can dial {text}: set {setting} to what others reach this process by")
+
+
+def is_loopback(address: str) -> bool:
+    """Whether nobody but this machine can dial host:port. A host name other than localhost may be anything."""
+    host = split_address(address)[0]
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_exposed(exposed: Sequence[str], is_allowed: bool) -> None:
+    """ValueError if it is not, and `exposed`, as `setting host:port`, is open to others without TLS."""
+    if exposed and not is_allowed:
+        raise ValueError(
+            f"{' and '.join(exposed)}: without TLS, whoever can connect there may do everything. Set tls, listen "
+            "at 127.0.0.1, or say --insecure (insecure = true) if nobody else can reach it"
+        )
 
 
 def _member(text: str) -> str:
@@ -349,6 +369,10 @@ class Settable(BaseSettings):
     tls: TlsSettings = Field(
         default=TlsSettings(), description="PEM files, read again when they change; none: no encryption"
     )
+    insecure: bool = Field(
+        default=False,
+        description="listens beyond this machine even without TLS: whoever can connect may do everything",
+    )
     kubernetes: KubernetesSettings = Field(
         default=KubernetesSettings(), description="where this process is a pod of Kubernetes"
     )
@@ -396,6 +420,23 @@ class ProcessSettings(Settable):
             _dialable(self.client_advertise, "client_advertise")
             if self.client_listen == self.peer_listen:
                 raise ValueError(f"client_listen and peer_listen are both {self.peer_listen}")
+        return self
+
+    @property
+    def exposed(self) -> list[str]:
+        """Where others than this machine can connect without TLS, as `setting host:port`."""
+        ports = {"peer_listen": (self.peer_listen, self.tls.peer_cert)}
+        if "gateway" in self.services:
+            ports["client_listen"] = (self.client_listen, self.tls.client_cert)
+        return [
+            f"{name} {address}"
+            for name, (address, cert) in ports.items()
+            if cert is None and not is_loopback(address)
+        ]
+
+    @validates_model(mode="after")
+    def _is_not_exposed_by_mistake(self) -> "ProcessSettings":
+        check_exposed(self.exposed, self.insecure)
         return self
 
     @validates_model(mode="after")

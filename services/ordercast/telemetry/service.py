@@ -44,6 +44,7 @@ def main(argv: list[str] | None = None) -> None:
         print(error, file=sys.stderr)
         sys.exit(2)
     logs.configure(settings.name, settings.log)
+    logs.say_exposed(settings.exposed)
     gc.freeze()
     try:
         asyncio.run(run(settings))

@@ -22,6 +22,8 @@ from ordercast.runtime.settings import (
     Seconds,
     TlsSettings,
     Uri,
+    check_exposed,
+    is_loopback,
     separated,
 )
 
@@ -151,6 +153,10 @@ class Settable(BaseSettings):
     kafka: KafkaSettings = Field(default=KafkaSettings(), description="where records go with sink kafka")
     log: LogSettings = Field(default=LogSettings(), description="logs, to stderr")
     tls: TlsFiles = Field(default=TlsFiles(), description="PEM files; none: no encryption")
+    insecure: bool = Field(
+        default=False,
+        description="listens beyond this machine even without TLS: whoever can connect sends and reads",
+    )
 
     @classmethod
     def settings_customise_sources(
@@ -167,6 +173,16 @@ class Settable(BaseSettings):
             raise ValueError("kafka.bootstrap: has to be set")
         if self.listen == self.metrics_listen:
             raise ValueError(f"listen and metrics_listen are both {self.listen}")
+        return self
+
+    @property
+    def exposed(self) -> list[str]:
+        """Where others than this machine can connect without TLS, as `setting host:port`."""
+        return [f"listen {self.listen}"] if self.tls.cert is None and not is_loopback(self.listen) else []
+
+    @validates_model(mode="after")
+    def _is_not_exposed_by_mistake(self) -> "Settable":
+        check_exposed(self.exposed, self.insecure)
         return self
 
     @validates_model(mode="after")
