@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 import ordercast
 from ordercast import errors
-from ordercast.local.cluster import LocalCluster
+from ordercast.local.cluster import LocalCluster, wait_until
 from ordercast.local.setup import create_groups
 from ordercast.v1.faults_pb2 import InjectRequest
 from tests.cluster.asking import in_time, payloads, read_all
@@ -65,6 +67,52 @@ def test_from_the_latest_only_what_is_published_afterwards_comes(
             return await take(deliveries, 3)
 
     assert [(d.offset, d.payload) for d in in_time(run())] == list(enumerate(texts(10, 13), 10))
+
+
+def test_from_a_time_or_the_last_so_many(cluster: LocalCluster, new_groups: NewGroups) -> None:
+    """All processes have one clock here. Times are in milliseconds: what comes in the next is told apart."""
+    (group,) = new_groups(1)
+    begun = datetime.now(UTC)
+    publish(cluster, group, 0, 10)
+
+    def ends() -> list[int]:
+        with ordercast.connect_sync(*cluster.gateways) as oc:
+            return [replica.log.next_offset for replica in oc.describe_group(group).replicas]
+
+    wait_until("all replicas have stored it", lambda: ends() == [10, 10, 10], 60.0)
+    between = datetime.now(UTC) + timedelta(milliseconds=2)
+    wait_until("the next millisecond", lambda: datetime.now(UTC) > between, 60.0)
+    publish(cluster, group, 10, 15)
+    wait_until("all replicas have stored the rest", lambda: ends() == [15, 15, 15], 60.0)
+    behind = list(enumerate(texts(10, 15), 10))
+
+    async def read(**options: Any) -> list[ordercast.AsyncDelivery]:
+        async with (
+            ordercast.connect(*cluster.gateways) as oc,
+            oc.subscribe(group, stop_at_end=True, **options) as deliveries,
+        ):
+            return [delivery async for delivery in deliveries]
+
+    for options in ({"start": between}, {"start": between.astimezone().replace(tzinfo=None)}, {"last": 5}):
+        found = in_time(read(**options))
+        assert [(delivery.offset, delivery.payload) for delivery in found] == behind
+        with (
+            ordercast.connect_sync(*cluster.gateways) as oc,
+            oc.subscribe(group, stop_at_end=True, **options) as deliveries,
+        ):
+            assert [(delivery.offset, delivery.payload) for delivery in deliveries] == behind
+    everything = in_time(read(start=timedelta(hours=1)))
+    assert (
+        [delivery.payload for delivery in everything]
+        == texts(0, 15)
+        == [delivery.payload for delivery in in_time(read(last=99))]
+    )
+    assert in_time(read(start=timedelta(0))) == []
+    for delivery in everything:
+        assert delivery.stored_at is not None
+        assert begun - timedelta(milliseconds=1) <= delivery.stored_at <= datetime.now(UTC)
+    with ordercast.connect_sync(*cluster.gateways) as oc:
+        assert oc.set_cursor(group, "since", between).offset == 10
 
 
 @pytest.mark.parametrize("gateway", [0, 1, 2])

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import grpc
@@ -14,6 +15,7 @@ from google.rpc.status_pb2 import Status
 import ordercast
 from ordercast.client import errors, transport, types
 from ordercast.errors import Fenced, Internal, InvalidArgument, NotFound, OrdercastError, OutOfRange, Unavailable
+from ordercast.v1.sequencer_pb2 import StartAt
 
 
 @pytest.mark.parametrize("to", [[], ["a", "a"], [""], [1], [str(n) for n in range(65)]])
@@ -35,7 +37,39 @@ def test_wrong_messages_are_refused(arguments):
         types.checked_message(*arguments)
 
 
-@pytest.mark.parametrize("start", ["first", -1, 1 << 64, True, 1.5])
+NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
+
+
+def test_times_are_starts_whatever_zone_they_are_given_in():
+    at = StartAt(stored_ms=int(NOON.timestamp() * 1000))
+    assert types.checked_start(NOON) == at
+    assert types.checked_start(NOON.astimezone(timezone(timedelta(hours=5)))) == at
+    assert types.checked_start(NOON.astimezone().replace(tzinfo=None)) == at
+    assert types.checked_start(datetime(1900, 1, 1, tzinfo=UTC)) == StartAt(stored_ms=0)
+
+
+def test_so_long_ago_is_a_time():
+    before = types.checked_start(datetime.now(UTC) - timedelta(hours=1))
+    found = types.checked_start(timedelta(hours=1))
+    after = types.checked_start(datetime.now(UTC) - timedelta(hours=1))
+    assert before.stored_ms <= found.stored_ms <= after.stored_ms
+
+
+def test_the_last_so_many_are_a_start():
+    assert types.checked_start(None, 20) == StartAt(last=20)
+    for last in (-1, True, "20", 1 << 64):
+        with pytest.raises(InvalidArgument, match="last"):
+            types.checked_start(None, last)
+    with pytest.raises(InvalidArgument, match="two places"):
+        types.checked_start("earliest", 20)
+
+
+def test_several_groups_do_not_begin_at_a_time():
+    with pytest.raises(InvalidArgument, match="time"):
+        types.checked_starts({"a": NOON}, ("a",))
+
+
+@pytest.mark.parametrize("start", ["first", -1, 1 << 64, True, 1.5, timedelta.max, datetime.min])
 def test_wrong_starts_are_refused(start):
     with pytest.raises(InvalidArgument):
         types.checked_start(start)

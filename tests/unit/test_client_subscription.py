@@ -1,6 +1,7 @@
 """A subscription without I/O: unpacking entries, resuming, acknowledging."""
 
 import contextlib
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -59,6 +60,33 @@ def started(offset: int) -> SubscribeResponse:
 
 def deliveries(*entries: bytes, session: bytes = b"") -> SubscribeResponse:
     return SubscribeResponse(deliveries=Deliveries(entries=entries, session=session))
+
+
+def test_deliveries_say_when_their_entry_was_stored():
+    found = reader()
+    found.received(started(0))
+    response = deliveries(entry(0, [(b"p", 1, 2, 0)]), entry(2, [(b"p", 3, 1, 0)]))
+    response.deliveries.stored_ms.extend([1_000, 1_794_000_000_123])
+    found.received(response)
+    times = [delivery.stored_at for delivery in (*found.take(), *found.take())]
+    first = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
+    assert times == [first, first, datetime(2026, 11, 6, 21, 20, 0, 123_000, tzinfo=UTC)]
+
+
+def test_an_early_gateway_does_not_say_when_an_entry_was_stored():
+    found = reader()
+    found.received(started(0))
+    found.received(deliveries(entry(0, [(b"p", 1, 1, 0)])))
+    assert found.take()[0].stored_at is None
+
+
+def test_times_that_do_not_match_the_entries_are_an_error():
+    found = reader()
+    found.received(started(0))
+    response = deliveries(entry(0, [(b"p", 1, 1, 0)]))
+    response.deliveries.stored_ms.extend([1, 2])
+    with pytest.raises(Internal, match="times"):
+        found.received(response)
 
 
 def test_an_entry_yields_what_is_new_in_it():

@@ -22,12 +22,13 @@ class Rig:
     def __init__(self, directory):
         self.storage = Storage(directory, map_bytes=MAP_BYTES)
         self.committed = asyncio.Event()
+        self.wall_ms = 0
         self.writer = Writer(
             self.storage,
             asyncio.get_running_loop(),
             on_durable=lambda ticket: self.committed.set(),
             on_full=lambda is_full: None,
-            wall_ms=lambda: 0,
+            wall_ms=lambda: self.wall_ms,
             reserve_bytes=0,
         )
         self.logs = LocalLogs(self.storage, self.writer)
@@ -267,6 +268,40 @@ def test_a_log_describes_itself(tmp_path):
         found = await rig.logs.describe("g")
         assert (found.first_offset, found.next_offset, found.position) == (2, 5, 2)
         assert found.bytes == len(entry(2, 3).SerializeToString())
+
+    run(tmp_path, story)
+
+
+def test_entries_come_with_when_they_were_stored_and_are_found_by_that(tmp_path):
+    async def story(rig):
+        for position in range(4):
+            rig.wall_ms = 10 * (position + 1)
+            await rig.append(position, entry(2 * position, 0 if position == 1 else 2))
+        async with contextlib.aclosing(rig.logs.read("g", EARLIEST, True)) as responses:
+            stored = [list(response.stored_ms) async for response in responses]
+        assert stored == [[], [10, 30, 40]]
+        found = [await rig.logs.describe("g", stored_ms=at) for at in (0, 30, 41)]
+        assert [log.stored_offset for log in found] == [0, 4, 8]
+        assert not (await rig.logs.describe("g")).HasField("stored_offset")
+
+    run(tmp_path, story)
+
+
+def test_a_time_behind_a_damaged_entry_is_found_when_that_is_mended(tmp_path):
+    """The time of the damaged one is lost: it gets that of the next, and so comes with it."""
+    whole = [entry(n, 1) for n in range(3)]
+
+    async def story(rig):
+        for position, rig.wall_ms in enumerate((10, 20, 30)):
+            await rig.append(position, whole[position])
+        rig.damage(1)
+
+        async def mend(damaged):
+            rig.writer.repair(damaged.group, damaged.position, whole[damaged.position].SerializeToString())
+            await rig.commit()
+
+        rig.logs.mend = mend
+        assert (await rig.logs.describe("g", stored_ms=30)).stored_offset == 1
 
     run(tmp_path, story)
 

@@ -15,7 +15,7 @@ GROUP = Group(name="a", id="a#1", replicas=["n1", "n2"])
 
 
 def read_to_the_end(described: dict[str, DescribeReplicaResponse | str]) -> None:
-    async def describe(group: Group) -> dict[str, DescribeReplicaResponse | str]:
+    async def describe(group: Group, stored_ms: int | None = None) -> dict[str, DescribeReplicaResponse | str]:
         return described
 
     async def read() -> None:
@@ -36,6 +36,50 @@ def test_if_no_replica_says_where_it_ends_that_is_no_end():
     with pytest.raises(Refused) as refused:
         read_to_the_end({"n1": "UNAVAILABLE: away", "n2": "DEADLINE_EXCEEDED: late"})
     assert refused.value.code == grpc.StatusCode.UNAVAILABLE
+
+
+# ---------------------------------------------------------------------------------------------- where to begin
+
+
+def start_at(start: StartAt, *described: DescribeReplicaResponse) -> int:
+    async def main() -> int:
+        reading = Reading(SimpleNamespace(name="gateway"))  # type: ignore[arg-type]
+        asked = []
+
+        async def describe(group: Group, stored_ms: int | None = None) -> dict[str, DescribeReplicaResponse | str]:
+            asked.append(stored_ms)
+            return {str(number): found for number, found in enumerate(described)}
+
+        reading.describe = describe  # type: ignore[method-assign]
+        found = await reading.start_offset(GROUP, start)
+        assert asked == [start.stored_ms if start.HasField("stored_ms") else None]
+        return found
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize(("last", "offset"), [(0, 30), (1, 29), (20, 10), (25, 5), (26, 5), (1 << 63, 5)])
+def test_the_last_so_many_begin_before_the_end_and_not_before_the_log(last, offset):
+    log = DescribeReplicaResponse(first_offset=5, next_offset=30)
+    behind = DescribeReplicaResponse(first_offset=6, next_offset=28)
+    assert start_at(StartAt(last=last), behind, log) == offset
+
+
+@pytest.mark.parametrize(
+    ("found", "offset"), [([7], 7), ([9, 7], 7), ([9, 7, 8], 8), ([0, 8, 8], 8), ([30, 8, 8], 8)]
+)
+def test_where_a_time_is_the_replica_in_the_middle_says(found, offset):
+    """One may have copied the log a moment ago, and one may have a clock that is wrong."""
+    logs = [DescribeReplicaResponse(next_offset=30, stored_offset=offset) for offset in found]
+    assert start_at(StartAt(stored_ms=1), *logs) == offset
+
+
+def test_replicas_of_an_early_version_do_not_find_times():
+    early = DescribeReplicaResponse(next_offset=30)
+    assert start_at(StartAt(stored_ms=1), early, DescribeReplicaResponse(next_offset=30, stored_offset=9)) == 9
+    with pytest.raises(Refused) as refused:
+        start_at(StartAt(stored_ms=1), early)
+    assert refused.value.code == grpc.StatusCode.FAILED_PRECONDITION
 
 
 # --------------------------------------------------------------------------------------------- behind the end
@@ -62,7 +106,7 @@ def test_an_offset_that_nobody_has_is_none_only_if_everybody_was_asked(group, co
     async def start() -> int:
         reading = Reading(SimpleNamespace(name="gateway"))  # type: ignore[arg-type]
 
-        async def describe(group: Group) -> dict[str, DescribeReplicaResponse | str]:
+        async def describe(group: Group, stored_ms: int | None = None) -> dict[str, DescribeReplicaResponse | str]:
             return {name: DescribeReplicaResponse(next_offset=7) for name in group.replicas}
 
         reading.describe = describe  # type: ignore[method-assign]

@@ -261,6 +261,7 @@ def test_a_group_without_a_log_has_no_bounds_and_no_entries(opened: Opened):
     assert opened.storage.read("g", 0, 10, 1000) == []
     assert opened.storage.position_of("g", 5) == 0
     assert opened.storage.floor("g", 1, 1) == 0
+    assert opened.storage.offset_stored_at("g", 5) == 0
 
 
 def test_entries_are_read_as_they_were_written(opened: Opened):
@@ -381,6 +382,35 @@ def test_retention_keeps_what_neither_limit_drops(tmp_path_factory, sizes, cut, 
     assert opened.storage.floor("g", keep_bytes, keep_after) == expected
     opened.close()
     opened.loop.close()
+
+
+@given(counts=COUNTS, cut=st.integers(0, 12))
+def test_a_time_is_found_where_a_list_has_it(tmp_path_factory, counts, cut):
+    opened = Opened(tmp_path_factory.mktemp("times"))
+    offset, model = 0, []
+    for position, count in enumerate(counts):
+        opened.wall = 10 * (position // 2 + 1)
+        opened.append("g", position, entry(offset, count))
+        model.append((opened.wall, offset))
+        offset += count
+    cut = min(cut, len(counts))
+    opened.writer.truncate("g", cut)
+    opened.commit()
+    for wall in range(10 * len(counts)):
+        behind = [first for stored, first in model[cut:] if stored >= wall]
+        assert opened.storage.offset_stored_at("g", wall) == (behind[0] if behind else offset)
+    opened.close()
+    opened.loop.close()
+
+
+def test_a_clock_that_was_set_back_leaves_several_places_for_a_time(opened: Opened):
+    walls = [10, 50, 20, 30, 40]
+    for position, opened.wall in enumerate(walls):
+        opened.append("g", position, entry(position, 1))
+    opened.commit()
+    found = opened.storage.offset_stored_at("g", 25)
+    assert walls[found - 1] < 25 <= walls[found]
+    assert [stored.wall_ms for stored in opened.storage.read("g", 0, 9, 1 << 20)] == walls
 
 
 def test_room_in_the_map_is_what_was_never_used_and_what_was_freed(opened: Opened):

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from ordercast.client.errors import AlreadyExists, InvalidArgument
-from ordercast.client.types import checked_start
+from ordercast.client.types import Start, checked_start
 from ordercast.v1.gateway_pb2 import (
     CancelChangeRequest,
     ChangeReplicasRequest,
@@ -154,8 +154,8 @@ class AsyncAdmin:
         answer = await self._call("ListCursors", ListCursorsRequest(group=group, name=name))
         return list(answer.cursors)
 
-    async def set_cursor(self, group: str, name: str, start: str | int) -> Cursor:
-        """To `"earliest"`, `"latest"` or an offset: the next that is read."""
+    async def set_cursor(self, group: str, name: str, start: Start) -> Cursor:
+        """To `"earliest"`, `"latest"`, an offset or a time: the next that is read."""
         answer = await self._call(
             "SetCursor", SetCursorRequest(group=group, name=name, start=checked_start(start))
         )
@@ -318,8 +318,8 @@ class SyncAdmin:
         answer = self._call("ListCursors", ListCursorsRequest(group=group, name=name))
         return list(answer.cursors)
 
-    def set_cursor(self, group: str, name: str, start: str | int) -> Cursor:
-        """To `"earliest"`, `"latest"` or an offset: the next that is read."""
+    def set_cursor(self, group: str, name: str, start: Start) -> Cursor:
+        """To `"earliest"`, `"latest"`, an offset or a time: the next that is read."""
         answer = self._call("SetCursor", SetCursorRequest(group=group, name=name, start=checked_start(start)))
         found: Cursor = answer.cursor
         return found

@@ -28,6 +28,7 @@ from ordercast.client.types import (
     TLS,
     Groups,
     Receipt,
+    Start,
     checked_groups,
     checked_message,
     checked_start,
@@ -340,15 +341,19 @@ class Connection(AsyncAdmin):
     def subscribe(
         self,
         group: str,
-        start: str | int | None = None,
+        start: Start | None = None,
         *,
+        last: int | None = None,
         cursor: str | None = None,
         stop_at_end: bool = False,
         replica: str | None = None,
     ) -> Subscription:
         """Read a group's log from `"earliest"`, `"latest"`, an offset, or where the cursor stands.
 
-        With a cursor, `start` says where it begins if it does not exist yet, and acknowledging moves it. `replica`
+        Or from a `datetime` on, or a `timedelta` ago: at about the first message that was stored then, by the
+        clocks of the replicas. Or the `last` so many messages, and all that follow.
+
+        With a cursor, this says where it begins if it does not exist yet, and acknowledging moves it. `replica`
         reads the copy on that node and no other.
 
         >>> import asyncio, ordercast
@@ -365,7 +370,7 @@ class Connection(AsyncAdmin):
         return Subscription(
             self,
             group,
-            start=checked_start(start),
+            start=checked_start(start, last),
             cursor=cursor,
             stop_at_end=stop_at_end,
             replica=replica,

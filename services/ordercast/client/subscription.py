@@ -11,6 +11,7 @@ falls silent hangs (`Silence`). Gateways of an early version give none: those ar
 """
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 from google.protobuf.message import DecodeError
@@ -20,7 +21,14 @@ from ordercast.client.types import Delivery, id_prefix
 from ordercast.core.ids import group_name
 from ordercast.core.silence import Silence
 from ordercast.v1.common_pb2 import Batch
-from ordercast.v1.gateway_pb2 import Ack, SubscribeRequest, SubscribeResponse, SubscribeStart, SubscribeStarted
+from ordercast.v1.gateway_pb2 import (
+    Ack,
+    Deliveries,
+    SubscribeRequest,
+    SubscribeResponse,
+    SubscribeStart,
+    SubscribeStarted,
+)
 from ordercast.v1.isis_pb2 import CastStamp
 from ordercast.v1.sequencer_pb2 import LogEntry, StartAt
 
@@ -46,7 +54,7 @@ def parse(serialised: bytes, group: str) -> LogEntry:
 
 
 def unpack_entry(
-    entry: LogEntry, group: str, wanted: int, kind: type[D], source: object = None
+    entry: LogEntry, group: str, wanted: int, kind: type[D], source: object = None, stored_ms: int = 0
 ) -> tuple[list[D], int]:
     try:
         messages = Batch.FromString(entry.envelope.body).messages
@@ -86,6 +94,7 @@ def unpack_entry(
                         sequence,
                         prefix,
                         source,
+                        stored_ms,
                     )
                 )
                 sequence += 1
@@ -122,8 +131,8 @@ class Reader(Generic[D]):
         self.started: SubscribeStarted | None = None
         #: The offset of the next delivery that the consumer gets; None before it is known.
         self.next_offset: int | None = None
-        #: Entries that were read ahead, each with the session token that came with it.
-        self._ahead: deque[tuple[bytes, bytes]] = deque()
+        #: Entries that were read ahead, each with when it was stored and the session token that came with it.
+        self._ahead: deque[tuple[bytes, int, bytes]] = deque()
         self._ahead_bytes = 0
         #: What the consumer has seen by what `take` gave it last: to be merged.
         self.session = b""
@@ -179,12 +188,19 @@ class Reader(Generic[D]):
                 if self.started is None:
                     raise Internal("deliveries before the start of the subscription")
                 if not self._is_leaving:
-                    session = response.deliveries.session
-                    self._ahead.extend((entry, session) for entry in response.deliveries.entries)
-                    self._ahead_bytes += sum(map(len, response.deliveries.entries))
+                    self._read_ahead(response.deliveries)
             case "acked":
                 self._confirmed = max(self._confirmed, response.acked.offset)
                 self._under_way = 0
+
+    def _read_ahead(self, deliveries: Deliveries) -> None:
+        entries: Sequence[bytes] = deliveries.entries
+        stored_ms: Sequence[int] = deliveries.stored_ms or [0] * len(entries)
+        if len(stored_ms) != len(entries):
+            raise Internal(f"times for {len(stored_ms)} of {len(entries)} entries")
+        session = deliveries.session
+        self._ahead.extend((entry, stored, session) for entry, stored in zip(entries, stored_ms, strict=True))
+        self._ahead_bytes += sum(map(len, entries))
 
     def _on_started(self, started: SubscribeStarted) -> None:
         self.started = started
@@ -208,10 +224,12 @@ class Reader(Generic[D]):
         """
         while self._ahead:
             assert self.next_offset is not None
-            serialised, session = self._ahead.popleft()
+            serialised, stored_ms, session = self._ahead.popleft()
             self._ahead_bytes -= len(serialised)
             entry = parse(serialised, self.group)
-            deliveries, self._reached = unpack_entry(entry, self.group, self.next_offset, self.kind, self.source)
+            deliveries, self._reached = unpack_entry(
+                entry, self.group, self.next_offset, self.kind, self.source, stored_ms
+            )
             if deliveries:
                 if deliveries[0].offset != self.next_offset:
                     raise Internal(

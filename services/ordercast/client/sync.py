@@ -29,6 +29,7 @@ from ordercast.client.types import (
     TLS,
     Groups,
     Receipt,
+    Start,
     checked_groups,
     checked_message,
     checked_start,
@@ -308,8 +309,9 @@ class SyncConnection(SyncAdmin):
     def subscribe(
         self,
         group: str,
-        start: str | int | None = None,
+        start: Start | None = None,
         *,
+        last: int | None = None,
         cursor: str | None = None,
         stop_at_end: bool = False,
         replica: str | None = None,
@@ -327,7 +329,7 @@ class SyncConnection(SyncAdmin):
         return SyncSubscription(
             self,
             group,
-            start=checked_start(start),
+            start=checked_start(start, last),
             cursor=cursor,
             stop_at_end=stop_at_end,
             replica=replica,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -15,6 +16,10 @@ from ordercast.v1.sequencer_pb2 import StartAt
 
 #: Names of destination groups, sorted.
 Groups = tuple[str, ...]
+#: Where to begin reading: "earliest", "latest", an offset, a time, or how long ago.
+Start = str | int | datetime | timedelta
+
+EPOCH = datetime.fromtimestamp(0, UTC)
 
 GROUPS_MAX = 64
 #: Payload, headers and key together.
@@ -89,11 +94,21 @@ class Delivery:
     id_prefix: str = field(repr=False)
     #: The subscription that acknowledges it.
     _source: Any = field(default=None, repr=False, compare=False)
+    #: In milliseconds since 1970; 0 if the gateway did not say.
+    stored_ms: int = field(default=0, repr=False, compare=False)
 
     @property
     def message_id(self) -> str:
         """The same that the publisher's receipt shows."""
         return f"{self.id_prefix}-{self.sequence}"
+
+    @property
+    def stored_at(self) -> datetime | None:
+        """When the replica that it was read from stored it, by that replica's clock; in UTC.
+
+        Another replica may say something else. None from a gateway of an earlier version.
+        """
+        return EPOCH + timedelta(milliseconds=self.stored_ms) if self.stored_ms else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,18 +235,39 @@ def checked_timeout(timeout: float) -> float:
     return timeout
 
 
-def checked_start(start: str | int | None) -> StartAt | None:
-    """`"earliest"`, `"latest"`, an offset, or None for "where the cursor stands"."""
+def checked_start(start: Start | None, last: int | None = None) -> StartAt | None:
+    """`"earliest"`, `"latest"`, an offset, a time, how long ago, or None for "where the cursor stands"."""
+    if last is not None:
+        if start is not None:
+            raise InvalidArgument("start and last are two places to begin at: give one of them")
+        if isinstance(last, bool) or not isinstance(last, int) or not 0 <= last < 1 << 64:
+            raise InvalidArgument(f"last is a number of messages, not {last!r}")
+        return StartAt(last=last)
     match start:
         case None:
             return None
+        case timedelta():
+            return _stored_at(datetime.now(UTC), start)
+        case datetime():
+            return _stored_at(start)
         case "earliest":
             return StartAt(earliest=True)
         case "latest":
             return StartAt(latest=True)
         case int() if not isinstance(start, bool) and 0 <= start < 1 << 64:
             return StartAt(offset=start)
-    raise InvalidArgument(f"start is 'earliest', 'latest' or an offset, not {start!r}")
+    raise InvalidArgument(
+        f"start is 'earliest', 'latest', an offset, a datetime, or a timedelta for so long ago, not {start!r}"
+    )
+
+
+def _stored_at(at: datetime, ago: timedelta = timedelta(0)) -> StartAt:
+    """A time without a zone is local time, as everywhere in Python."""
+    try:
+        since = at.astimezone(UTC) - ago - EPOCH
+    except (OverflowError, ValueError, OSError):
+        raise InvalidArgument(f"there is no such start: {ago} before {at}") from None
+    return StartAt(stored_ms=max(since // timedelta(milliseconds=1), 0))
 
 
 def checked_starts(start: str | Mapping[str, str | int], groups: Groups) -> dict[str, StartAt]:
@@ -244,6 +280,8 @@ def checked_starts(start: str | Mapping[str, str | int], groups: Groups) -> dict
         raise InvalidArgument("there must be a start for each group, and for no other")
     found: dict[str, StartAt] = {}
     for group in groups:
+        if isinstance(start[group], datetime | timedelta):
+            raise InvalidArgument(f"several groups begin at offsets, not at a time: {group!r}")
         checked = checked_start(start[group])
         if checked is None:
             raise InvalidArgument(f"there is no cursor that tells where to start in {group!r}")

@@ -71,16 +71,18 @@ class Reading:
 
     # ---------------------------------------------------------------------------------------- describing
 
-    async def describe(self, group: Group) -> dict[str, DescribeReplicaResponse | str]:
-        """By replica: its bounds, or why there are none."""
-        found = await asyncio.gather(*(self._describe(group.id, name) for name in group.replicas))
+    async def describe(
+        self, group: Group, stored_ms: int | None = None
+    ) -> dict[str, DescribeReplicaResponse | str]:
+        """By replica: its bounds, or why there are none; and the place of a time in its log, if one is given."""
+        found = await asyncio.gather(*(self._describe(group.id, name, stored_ms) for name in group.replicas))
         return dict(zip(group.replicas, found, strict=True))
 
-    async def _describe(self, group: str, name: str) -> DescribeReplicaResponse | str:
+    async def _describe(self, group: str, name: str, stored_ms: int | None) -> DescribeReplicaResponse | str:
         try:
             if self._is_local(name):
-                return await self.node.logs.describe(group)
-            request = DescribeReplicaRequest(group=group)
+                return await self.node.logs.describe(group, stored_ms)
+            request = DescribeReplicaRequest(group=group, stored_ms=stored_ms)
             answer: DescribeReplicaResponse = await SequencerServiceStub(self._channel(name)).DescribeReplica(
                 request, timeout=DESCRIBE_S_MAX
             )
@@ -94,9 +96,9 @@ class Reading:
         """Of those replicas that answer."""
         return bounds_in(await self.describe(group))
 
-    async def _some_bounds(self, group: Group) -> list[DescribeReplicaResponse]:
+    async def _some_bounds(self, group: Group, stored_ms: int | None = None) -> list[DescribeReplicaResponse]:
         """Of one replica at least."""
-        described = await self.describe(group)
+        described = await self.describe(group, stored_ms)
         bounds = bounds_in(described)
         if not bounds:
             raise unanswered(group, [found for found in described.values() if isinstance(found, str)])
@@ -104,7 +106,7 @@ class Reading:
 
     async def start_offset(self, group: Group, start: StartAt) -> int:
         """One number for all replicas, some of which may be behind and some of which may keep less."""
-        bounds = await self._some_bounds(group)
+        bounds = await self._some_bounds(group, start.stored_ms if start.HasField("stored_ms") else None)
         first = min(found.first_offset for found in bounds)
         following = max(found.next_offset for found in bounds)
         match start.WhichOneof("at"):
@@ -122,6 +124,10 @@ class Reading:
                 return first
             case "latest":
                 return following
+            case "last":
+                return max(first, following - start.last)
+            case "stored_ms":
+                return stored_offset_in(bounds, group)
         raise Refused(grpc.StatusCode.INVALID_ARGUMENT, "where shall it start?", "NO_START")
 
     # ------------------------------------------------------------------------------------------- reading
@@ -336,6 +342,18 @@ class Reading:
 
 def bounds_in(described: Mapping[str, DescribeReplicaResponse | str]) -> list[DescribeReplicaResponse]:
     return [found for found in described.values() if not isinstance(found, str)]
+
+
+def stored_offset_in(bounds: Sequence[DescribeReplicaResponse], group: Group) -> int:
+    """Where a time is: what the replica in the middle says.
+
+    A minority may have clocks that are wrong, or have copied the log and stored all of it much later.
+    """
+    found = sorted(described.stored_offset for described in bounds if described.HasField("stored_offset"))
+    if not found:
+        message = f"the replicas of {group.name!r} run an earlier version, which cannot find a time in a log"
+        raise Refused(grpc.StatusCode.FAILED_PRECONDITION, message, "NO_TIMES")
+    return found[(len(found) - 1) // 2]
 
 
 def is_at_rest(group: Group) -> bool:

@@ -234,7 +234,9 @@ class Subscription:
                     self.offset = max(self.offset, response.next_offset)
                     seen = seen_in(response.entries, self.group)
                     session = self.subscribing.intake.sign(self.group.domain, seen)
-                    deliveries = Deliveries(entries=response.entries, session=session)
+                    deliveries = Deliveries(
+                        entries=response.entries, session=session, stored_ms=response.stored_ms
+                    )
                     await self.voice.say(SubscribeResponse(deliveries=deliveries))
                     self.subscribing.intake.counts.delivered += max(response.next_offset - before, 0)
 

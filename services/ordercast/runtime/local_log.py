@@ -67,7 +67,8 @@ class LocalLogs:
         if not self.serves(group):
             raise Refused(grpc.StatusCode.NOT_FOUND, f"no replica of {group!r} here", "NO_REPLICA")
 
-    async def describe(self, group: str) -> DescribeReplicaResponse:
+    async def describe(self, group: str, stored_ms: int | None = None) -> DescribeReplicaResponse:
+        """With the place of a time in the log, if one is given."""
         if not self.holds(group):
             self.check_served(group)
         await self._written(group)
@@ -82,6 +83,9 @@ class LocalLogs:
             repaired_entries=repaired,
             damaged_entries=unrepaired,
         )
+        if stored_ms is not None:
+            wall_ms = stored_ms
+            found.stored_offset = await self._sound(lambda: self.storage.offset_stored_at(group, wall_ms))
         self.describe_view(group, found)
         return found
 
@@ -163,8 +167,11 @@ class LocalLogs:
                 raise out_of_range(group, offset, await self._sound(lambda: self.storage.bounds(group)))
             position = stored[-1].position + 1
             offset = stored[-1].next_offset
+            shown = [entry for entry in stored if entry.next_offset > entry.first_offset]
             response = ReadGroupResponse(
-                next_offset=offset, entries=[e.data for e in stored if e.next_offset > e.first_offset]
+                next_offset=offset,
+                entries=[entry.data for entry in shown],
+                stored_ms=[entry.wall_ms for entry in shown],
             )
             if response.entries:
                 yield response

@@ -386,7 +386,9 @@ class Storage:
                 bytes_left -= len(data)
                 if found and bytes_left < 0:
                     break
-                found.append(StoredEntry(position, header.first_offset, header.next_offset, bytes(data)))
+                found.append(
+                    StoredEntry(position, header.first_offset, header.next_offset, bytes(data), header.wall_ms)
+                )
                 position += 1
         return found
 
@@ -412,6 +414,23 @@ class Storage:
             if extent is None:
                 return 0
             return self._first(txn, prefix, extent, lambda header: header.next_offset > offset)
+
+    @without_frames
+    def offset_stored_at(self, group: str, wall_ms: int) -> int:
+        """The offset of the first message that was stored at this time or later, or else the next offset.
+
+        It is found by bisection. If the clock was set back, there are several places where an entry from before
+        that time is followed by one that is not, and this is one of them.
+        """
+        with self.reading() as txn:
+            prefix = log_prefix(group)
+            extent = self.extent_in(txn, prefix)
+            if extent is None:
+                return 0
+            position = self._first(txn, prefix, extent, lambda header: header.wall_ms >= wall_ms)
+            if position == extent.end.position:
+                return extent.end.offset
+            return self._header(txn, prefix, position)[0].first_offset
 
     @without_frames
     def floor(self, group: str, keep_bytes: int, keep_after_wall_ms: int) -> int:

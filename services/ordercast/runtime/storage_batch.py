@@ -37,7 +37,8 @@ class PutEntry:
     data: bytes
 
     def stored(self) -> StoredEntry:
-        return StoredEntry(self.position, self.header.first_offset, self.header.next_offset, self.data)
+        header = self.header
+        return StoredEntry(self.position, header.first_offset, header.next_offset, self.data, header.wall_ms)
 
     def end(self) -> Mark:
         return Mark(self.position + 1, self.header.next_offset, self.header.bytes_before + len(self.data))

@@ -80,6 +80,8 @@ class StoredEntry(NamedTuple):
     first_offset: int
     next_offset: int
     data: bytes
+    #: See EntryHeader.
+    wall_ms: int
 
 
 class EntryHeader(NamedTuple):

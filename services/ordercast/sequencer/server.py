@@ -51,7 +51,8 @@ class SequencerServer(SequencerServiceServicer):
                 yield ReadLiveResponse(entries=entries)
 
     async def DescribeReplica(self, request: DescribeReplicaRequest, context: Any) -> DescribeReplicaResponse:  # noqa: N802
-        return await self.node.logs.describe(request.group)
+        stored_ms = request.stored_ms if request.HasField("stored_ms") else None
+        return await self.node.logs.describe(request.group, stored_ms)
 
     async def ReadEntry(self, request: ReadEntryRequest, context: Any) -> ReadEntryResponse:  # noqa: N802
         """A damaged copy is never passed on: reading it checks it."""

@@ -154,12 +154,14 @@ class SubscribeStarted(_message.Message):
     def __init__(self, offset: _Optional[int] = ..., group_id: _Optional[str] = ...) -> None: ...
 
 class Deliveries(_message.Message):
-    __slots__ = ("entries", "session")
+    __slots__ = ("entries", "session", "stored_ms")
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
+    STORED_MS_FIELD_NUMBER: _ClassVar[int]
     entries: _containers.RepeatedScalarFieldContainer[bytes]
     session: bytes
-    def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., session: _Optional[bytes] = ...) -> None: ...
+    stored_ms: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., session: _Optional[bytes] = ..., stored_ms: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Acked(_message.Message):
     __slots__ = ("offset",)

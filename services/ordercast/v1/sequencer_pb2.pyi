@@ -347,14 +347,18 @@ class EnvelopeDurable(_message.Message):
     def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ..., configuration: _Optional[int] = ...) -> None: ...
 
 class StartAt(_message.Message):
-    __slots__ = ("offset", "earliest", "latest")
+    __slots__ = ("offset", "earliest", "latest", "stored_ms", "last")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     EARLIEST_FIELD_NUMBER: _ClassVar[int]
     LATEST_FIELD_NUMBER: _ClassVar[int]
+    STORED_MS_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
     offset: int
     earliest: bool
     latest: bool
-    def __init__(self, offset: _Optional[int] = ..., earliest: _Optional[bool] = ..., latest: _Optional[bool] = ...) -> None: ...
+    stored_ms: int
+    last: int
+    def __init__(self, offset: _Optional[int] = ..., earliest: _Optional[bool] = ..., latest: _Optional[bool] = ..., stored_ms: _Optional[int] = ..., last: _Optional[int] = ...) -> None: ...
 
 class ReadGroupRequest(_message.Message):
     __slots__ = ("group", "start", "stop_at_end", "alive")
@@ -369,18 +373,20 @@ class ReadGroupRequest(_message.Message):
     def __init__(self, group: _Optional[str] = ..., start: _Optional[_Union[StartAt, _Mapping]] = ..., stop_at_end: _Optional[bool] = ..., alive: _Optional[bool] = ...) -> None: ...
 
 class ReadGroupResponse(_message.Message):
-    __slots__ = ("entries", "first_offset", "next_offset", "start_offset", "alive_ms")
+    __slots__ = ("entries", "first_offset", "next_offset", "start_offset", "alive_ms", "stored_ms")
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
     START_OFFSET_FIELD_NUMBER: _ClassVar[int]
     ALIVE_MS_FIELD_NUMBER: _ClassVar[int]
+    STORED_MS_FIELD_NUMBER: _ClassVar[int]
     entries: _containers.RepeatedScalarFieldContainer[bytes]
     first_offset: int
     next_offset: int
     start_offset: int
     alive_ms: int
-    def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., start_offset: _Optional[int] = ..., alive_ms: _Optional[int] = ...) -> None: ...
+    stored_ms: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., start_offset: _Optional[int] = ..., alive_ms: _Optional[int] = ..., stored_ms: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ReadLiveRequest(_message.Message):
     __slots__ = ("group", "alive")
@@ -399,13 +405,15 @@ class ReadLiveResponse(_message.Message):
     def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., alive_ms: _Optional[int] = ...) -> None: ...
 
 class DescribeReplicaRequest(_message.Message):
-    __slots__ = ("group",)
+    __slots__ = ("group", "stored_ms")
     GROUP_FIELD_NUMBER: _ClassVar[int]
+    STORED_MS_FIELD_NUMBER: _ClassVar[int]
     group: str
-    def __init__(self, group: _Optional[str] = ...) -> None: ...
+    stored_ms: int
+    def __init__(self, group: _Optional[str] = ..., stored_ms: _Optional[int] = ...) -> None: ...
 
 class DescribeReplicaResponse(_message.Message):
-    __slots__ = ("first_offset", "next_offset", "bytes", "position", "damaged_records", "repaired_entries", "damaged_entries", "view", "token_holder", "counts")
+    __slots__ = ("first_offset", "next_offset", "bytes", "position", "damaged_records", "repaired_entries", "damaged_entries", "view", "token_holder", "counts", "stored_offset")
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -416,6 +424,7 @@ class DescribeReplicaResponse(_message.Message):
     VIEW_FIELD_NUMBER: _ClassVar[int]
     TOKEN_HOLDER_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
+    STORED_OFFSET_FIELD_NUMBER: _ClassVar[int]
     first_offset: int
     next_offset: int
     bytes: int
@@ -426,7 +435,8 @@ class DescribeReplicaResponse(_message.Message):
     view: int
     token_holder: str
     counts: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., bytes: _Optional[int] = ..., position: _Optional[int] = ..., damaged_records: _Optional[int] = ..., repaired_entries: _Optional[int] = ..., damaged_entries: _Optional[int] = ..., view: _Optional[int] = ..., token_holder: _Optional[str] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
+    stored_offset: int
+    def __init__(self, first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., bytes: _Optional[int] = ..., position: _Optional[int] = ..., damaged_records: _Optional[int] = ..., repaired_entries: _Optional[int] = ..., damaged_entries: _Optional[int] = ..., view: _Optional[int] = ..., token_holder: _Optional[str] = ..., counts: _Optional[_Iterable[int]] = ..., stored_offset: _Optional[int] = ...) -> None: ...
 
 class ReadEntryRequest(_message.Message):
     __slots__ = ("group", "position")
