@@ -21,6 +21,7 @@ from ordercast.gateway.opened import Open
 from ordercast.gateway.producer import Groups, Producer
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.isis import times
+from ordercast.protocols.isis.confirmed import seen_with, settle
 from ordercast.protocols.isis.replica import seen_of
 from ordercast.protocols.isis.settings import Ordering, Settings
 from ordercast.v1.common_pb2 import Incarnation, Span
@@ -167,9 +168,15 @@ class CastingGateway(Gateway):
 
     def _answer(self, opened: Open) -> None:
         """Its producers have seen it now: all of its parts, and not one before the others."""
-        seen = times.merged([seen_of(group, found.stamp) for group, found in opened.delivered.items()])
-        for range_ in opened.envelope.header.ranges:
-            self._see(self.producers[range_.producer], seen)
+        header = opened.envelope.header
+        seen = times.merged(
+            [seen_with(seen_of(group, found.stamp), found.read) for group, found in opened.delivered.items()]
+        )
+        presented = times.stamp_from(Seen.FromString(header.session))
+        for range_ in header.ranges:
+            producer = self.producers[range_.producer]
+            self._see(producer, seen)
+            settle(producer.seen, presented, opened.groups)
         super()._answer(opened)
 
     def places_of(self, opened: Open, index: int) -> list[list[Span]]:

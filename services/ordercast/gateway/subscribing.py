@@ -16,6 +16,7 @@ from ordercast.gateway.cursors import Cursors, check_cursor_name
 from ordercast.gateway.freshness import Freshness
 from ordercast.gateway.intake import Intake
 from ordercast.gateway.reading import Reading
+from ordercast.protocols.isis.confirmed import seen_with
 from ordercast.protocols.isis.replica import seen_of
 from ordercast.protocols.isis.times import merged
 from ordercast.runtime.node import Node
@@ -32,6 +33,7 @@ from ordercast.v1.gateway_pb2 import (
     SubscribeStart,
     SubscribeStarted,
 )
+from ordercast.v1.isis_pb2 import Seen
 from ordercast.v1.membership_pb2 import Group
 from ordercast.v1.sequencer_pb2 import LogEntry, StartAt
 
@@ -232,7 +234,7 @@ class Subscription:
                     before = self.offset
                     # Before it is written: the acknowledgement may be here before the write returns.
                     self.offset = max(self.offset, response.next_offset)
-                    seen = seen_in(response.entries, self.group)
+                    seen = seen_in(response.entries, self.group, response.read)
                     session = self.subscribing.intake.sign(self.group.domain, seen)
                     deliveries = Deliveries(
                         entries=response.entries, session=session, stored_ms=response.stored_ms
@@ -277,13 +279,17 @@ class Subscription:
                 await self.voice.say(SubscribeResponse(acked=Acked(offset=offset)))
 
 
-def seen_in(entries: Sequence[bytes], group: Group) -> bytes:
-    """Of serialised entries: what whoever reads them has seen, for the domain's machine."""
+def seen_in(entries: Sequence[bytes], group: Group, read: Seen | None = None) -> bytes:
+    """Of serialised entries: what whoever reads them has seen, for the domain's machine.
+
+    What their log says besides comes with them, or with each of them.
+    """
     try:
         last = LogEntry.FromString(entries[-1])
         if last.HasField("stamp"):
-            stamps = [LogEntry.FromString(entry).stamp for entry in entries]
-            return merged([seen_of(group.id, stamp) for stamp in stamps]).SerializeToString(deterministic=True)
+            found = [LogEntry.FromString(entry) for entry in entries]
+            seen = merged([seen_with(seen_of(group.id, entry.stamp), entry.read) for entry in found])
+            return seen_with(seen, read or Seen()).SerializeToString(deterministic=True)
     except (DecodeError, RemoteProtocolError):
         last = LogEntry()
     if len(last.order_key) != KEY_BYTES:

@@ -15,6 +15,7 @@ import grpc
 from ordercast.runtime.status import Refused
 from ordercast.runtime.storage import CorruptRecord, LogBounds, Storage
 from ordercast.runtime.writer import Writer
+from ordercast.v1.isis_pb2 import Seen
 from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse, ReadGroupResponse, StartAt
 
 CHUNK_BYTES_MAX = 256 << 10
@@ -50,6 +51,8 @@ class LocalLogs:
         self.holds: Callable[[str], bool] = lambda group: False
         #: Adds what the protocol's machine knows of the group.
         self.describe_view: Callable[[str, DescribeReplicaResponse], None] = lambda group, found: None
+        #: What whoever reads the group's log has seen besides its entries, as the protocol's machine knows it.
+        self.read_besides: Callable[[str], Seen | None] = lambda group: None
         self._tails: dict[str, asyncio.Event] = {}
 
     def notify(self, group: str) -> None:
@@ -172,6 +175,7 @@ class LocalLogs:
                 next_offset=offset,
                 entries=[entry.data for entry in shown],
                 stored_ms=[entry.wall_ms for entry in shown],
+                read=self.read_besides(group),
             )
             if response.entries:
                 yield response

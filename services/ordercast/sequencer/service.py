@@ -15,6 +15,7 @@ from ordercast.sequencer.repair import LogRepair
 from ordercast.sequencer.retention import Retention
 from ordercast.sequencer.server import SequencerServer
 from ordercast.telemetry.schema import names
+from ordercast.v1.isis_pb2 import Seen
 from ordercast.v1.membership_pb2 import Domain
 from ordercast.v1.sequencer_pb2 import DESCRIPTOR, DescribeReplicaResponse
 from ordercast.v1.sequencer_pb2_grpc import add_SequencerServiceServicer_to_server
@@ -32,6 +33,7 @@ class Sequencer:
         node.logs.serves = self._serves
         node.logs.holds = self._holds
         node.logs.describe_view = self._describe_view
+        node.logs.read_besides = self._read_besides
         self._changed = asyncio.Event()
         node.logs.mend = self.repair.mend
         node.host.mend = lambda damaged: asyncio.ensure_future(self.repair.mend(damaged))
@@ -46,17 +48,24 @@ class Sequencer:
 
     def _describe_view(self, group: str, found: DescribeReplicaResponse) -> None:
         """Who holds the token is nobody's business but the members': membership does not know."""
-        known = self.node.directory.groups.get(group)
-        domain = self.node.directory.domains.get(known.domain) if known is not None else None
-        slot = self.node.host.slots.get((domain.name, domain.protocol)) if domain is not None else None
-        if slot is None or not isinstance(slot.machine, Isis):
-            return
-        replica = slot.machine.replicas.get(group)
+        machine = self._isis_of(group)
+        replica = machine.replicas.get(group) if machine is not None else None
         era = replica.installed if replica is not None else None
         # The machine may be ahead of its disk: the view is told only with a log that has all from before it.
         if era is not None and found.position >= era.start:
             found.view, found.token_holder = era.view, era.members[era.token.holder]
             found.counts.extend(era.counts_below(found.position))
+
+    def _read_besides(self, group: str) -> Seen | None:
+        machine = self._isis_of(group)
+        return machine.read_besides(group) if machine is not None else None
+
+    def _isis_of(self, group: str) -> Isis | None:
+        """The machine of the group's domain, if that has virtually synchronous groups."""
+        known = self.node.directory.groups.get(group)
+        domain = self.node.directory.domains.get(known.domain) if known is not None else None
+        slot = self.node.host.slots.get((domain.name, domain.protocol)) if domain is not None else None
+        return slot.machine if slot is not None and isinstance(slot.machine, Isis) else None
 
     def machines(self, domain: Domain) -> dict[str, Machine]:
         observe = self.node.observe

@@ -20,14 +20,18 @@ class GroupTime(_message.Message):
     def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., members: _Optional[_Iterable[int]] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Seen(_message.Message):
-    __slots__ = ("times", "epoch", "carried")
+    __slots__ = ("times", "epoch", "carried", "open", "confirmed")
     TIMES_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     CARRIED_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     times: _containers.RepeatedCompositeFieldContainer[GroupTime]
     epoch: int
     carried: _containers.RepeatedCompositeFieldContainer[GroupTime]
-    def __init__(self, times: _Optional[_Iterable[_Union[GroupTime, _Mapping]]] = ..., epoch: _Optional[int] = ..., carried: _Optional[_Iterable[_Union[GroupTime, _Mapping]]] = ...) -> None: ...
+    open: _containers.RepeatedScalarFieldContainer[str]
+    confirmed: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, times: _Optional[_Iterable[_Union[GroupTime, _Mapping]]] = ..., epoch: _Optional[int] = ..., carried: _Optional[_Iterable[_Union[GroupTime, _Mapping]]] = ..., open: _Optional[_Iterable[str]] = ..., confirmed: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CastKey(_message.Message):
     __slots__ = ("member", "number")
@@ -126,15 +130,17 @@ class EpochFlush(_message.Message):
     def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., epoch: _Optional[int] = ..., sent: _Optional[int] = ...) -> None: ...
 
 class Forward(_message.Message):
-    __slots__ = ("view", "cast")
+    __slots__ = ("view", "cast", "held")
     VIEW_FIELD_NUMBER: _ClassVar[int]
     CAST_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
     view: int
     cast: Cast
-    def __init__(self, view: _Optional[int] = ..., cast: _Optional[_Union[Cast, _Mapping]] = ...) -> None: ...
+    held: Submit
+    def __init__(self, view: _Optional[int] = ..., cast: _Optional[_Union[Cast, _Mapping]] = ..., held: _Optional[_Union[Submit, _Mapping]] = ...) -> None: ...
 
 class Flush(_message.Message):
-    __slots__ = ("group", "view", "ends", "behind", "received", "settled_counts", "settled", "positions", "keys", "epoch")
+    __slots__ = ("group", "view", "ends", "behind", "received", "settled_counts", "settled", "positions", "keys", "epoch", "open", "confirmed")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     VIEW_FIELD_NUMBER: _ClassVar[int]
     ENDS_FIELD_NUMBER: _ClassVar[int]
@@ -145,6 +151,8 @@ class Flush(_message.Message):
     POSITIONS_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     group: str
     view: int
     ends: int
@@ -155,23 +163,29 @@ class Flush(_message.Message):
     positions: _containers.RepeatedScalarFieldContainer[int]
     keys: _containers.RepeatedCompositeFieldContainer[CastKey]
     epoch: int
-    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., ends: _Optional[int] = ..., behind: _Optional[bool] = ..., received: _Optional[_Iterable[int]] = ..., settled_counts: _Optional[_Iterable[int]] = ..., settled: _Optional[int] = ..., positions: _Optional[_Iterable[int]] = ..., keys: _Optional[_Iterable[_Union[CastKey, _Mapping]]] = ..., epoch: _Optional[int] = ...) -> None: ...
+    open: _containers.RepeatedScalarFieldContainer[bytes]
+    confirmed: Seen
+    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., ends: _Optional[int] = ..., behind: _Optional[bool] = ..., received: _Optional[_Iterable[int]] = ..., settled_counts: _Optional[_Iterable[int]] = ..., settled: _Optional[int] = ..., positions: _Optional[_Iterable[int]] = ..., keys: _Optional[_Iterable[_Union[CastKey, _Mapping]]] = ..., epoch: _Optional[int] = ..., open: _Optional[_Iterable[bytes]] = ..., confirmed: _Optional[_Union[Seen, _Mapping]] = ...) -> None: ...
 
 class Cut(_message.Message):
-    __slots__ = ("group", "view", "ends", "first_position", "keys", "epoch")
+    __slots__ = ("group", "view", "ends", "first_position", "keys", "epoch", "open", "confirmed")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     VIEW_FIELD_NUMBER: _ClassVar[int]
     ENDS_FIELD_NUMBER: _ClassVar[int]
     FIRST_POSITION_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     group: str
     view: int
     ends: int
     first_position: int
     keys: _containers.RepeatedCompositeFieldContainer[CastKey]
     epoch: int
-    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., ends: _Optional[int] = ..., first_position: _Optional[int] = ..., keys: _Optional[_Iterable[_Union[CastKey, _Mapping]]] = ..., epoch: _Optional[int] = ...) -> None: ...
+    open: _containers.RepeatedScalarFieldContainer[bytes]
+    confirmed: Seen
+    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., ends: _Optional[int] = ..., first_position: _Optional[int] = ..., keys: _Optional[_Iterable[_Union[CastKey, _Mapping]]] = ..., epoch: _Optional[int] = ..., open: _Optional[_Iterable[bytes]] = ..., confirmed: _Optional[_Union[Seen, _Mapping]] = ...) -> None: ...
 
 class CutSynced(_message.Message):
     __slots__ = ("group", "view")
@@ -220,14 +234,18 @@ class PartCast(_message.Message):
     def __init__(self, id: _Optional[bytes] = ..., part: _Optional[_Union[Part, _Mapping]] = ...) -> None: ...
 
 class PartsCast(_message.Message):
-    __slots__ = ("id", "group", "parts")
+    __slots__ = ("id", "group", "parts", "until", "confirmed")
     ID_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     id: bytes
     group: str
     parts: _containers.RepeatedCompositeFieldContainer[Part]
-    def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ...) -> None: ...
+    until: GroupTime
+    confirmed: Seen
+    def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., until: _Optional[_Union[GroupTime, _Mapping]] = ..., confirmed: _Optional[_Union[Seen, _Mapping]] = ...) -> None: ...
 
 class Tell(_message.Message):
     __slots__ = ("number", "seen", "payload")

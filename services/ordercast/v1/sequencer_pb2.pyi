@@ -97,18 +97,20 @@ class FetchLog(_message.Message):
     def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., position: _Optional[int] = ...) -> None: ...
 
 class LogEntry(_message.Message):
-    __slots__ = ("order_key", "envelope", "first_offset", "outcomes", "stamp")
+    __slots__ = ("order_key", "envelope", "first_offset", "outcomes", "stamp", "read")
     ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
     ENVELOPE_FIELD_NUMBER: _ClassVar[int]
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     OUTCOMES_FIELD_NUMBER: _ClassVar[int]
     STAMP_FIELD_NUMBER: _ClassVar[int]
+    READ_FIELD_NUMBER: _ClassVar[int]
     order_key: bytes
     envelope: _common_pb2.Envelope
     first_offset: int
     outcomes: _containers.RepeatedCompositeFieldContainer[_common_pb2.RangeOutcome]
     stamp: _isis_pb2.CastStamp
-    def __init__(self, order_key: _Optional[bytes] = ..., envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., first_offset: _Optional[int] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., stamp: _Optional[_Union[_isis_pb2.CastStamp, _Mapping]] = ...) -> None: ...
+    read: _isis_pb2.Seen
+    def __init__(self, order_key: _Optional[bytes] = ..., envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., first_offset: _Optional[int] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., stamp: _Optional[_Union[_isis_pb2.CastStamp, _Mapping]] = ..., read: _Optional[_Union[_isis_pb2.Seen, _Mapping]] = ...) -> None: ...
 
 class LogChunk(_message.Message):
     __slots__ = ("group", "configuration", "position", "entries", "head", "begins", "checksum")
@@ -323,18 +325,20 @@ class EnvelopeDecided(_message.Message):
     def __init__(self, id: _Optional[bytes] = ..., order_key: _Optional[bytes] = ...) -> None: ...
 
 class EnvelopeDelivered(_message.Message):
-    __slots__ = ("id", "group", "order_key", "outcomes", "stamp")
+    __slots__ = ("id", "group", "order_key", "outcomes", "stamp", "read")
     ID_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
     ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
     OUTCOMES_FIELD_NUMBER: _ClassVar[int]
     STAMP_FIELD_NUMBER: _ClassVar[int]
+    READ_FIELD_NUMBER: _ClassVar[int]
     id: bytes
     group: str
     order_key: bytes
     outcomes: _containers.RepeatedCompositeFieldContainer[_common_pb2.RangeOutcome]
     stamp: _isis_pb2.CastStamp
-    def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ..., order_key: _Optional[bytes] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., stamp: _Optional[_Union[_isis_pb2.CastStamp, _Mapping]] = ...) -> None: ...
+    read: _isis_pb2.Seen
+    def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ..., order_key: _Optional[bytes] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., stamp: _Optional[_Union[_isis_pb2.CastStamp, _Mapping]] = ..., read: _Optional[_Union[_isis_pb2.Seen, _Mapping]] = ...) -> None: ...
 
 class EnvelopeDurable(_message.Message):
     __slots__ = ("id", "group", "configuration")
@@ -373,20 +377,22 @@ class ReadGroupRequest(_message.Message):
     def __init__(self, group: _Optional[str] = ..., start: _Optional[_Union[StartAt, _Mapping]] = ..., stop_at_end: _Optional[bool] = ..., alive: _Optional[bool] = ...) -> None: ...
 
 class ReadGroupResponse(_message.Message):
-    __slots__ = ("entries", "first_offset", "next_offset", "start_offset", "alive_ms", "stored_ms")
+    __slots__ = ("entries", "first_offset", "next_offset", "start_offset", "alive_ms", "stored_ms", "read")
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
     START_OFFSET_FIELD_NUMBER: _ClassVar[int]
     ALIVE_MS_FIELD_NUMBER: _ClassVar[int]
     STORED_MS_FIELD_NUMBER: _ClassVar[int]
+    READ_FIELD_NUMBER: _ClassVar[int]
     entries: _containers.RepeatedScalarFieldContainer[bytes]
     first_offset: int
     next_offset: int
     start_offset: int
     alive_ms: int
     stored_ms: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., start_offset: _Optional[int] = ..., alive_ms: _Optional[int] = ..., stored_ms: _Optional[_Iterable[int]] = ...) -> None: ...
+    read: _isis_pb2.Seen
+    def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., start_offset: _Optional[int] = ..., alive_ms: _Optional[int] = ..., stored_ms: _Optional[_Iterable[int]] = ..., read: _Optional[_Union[_isis_pb2.Seen, _Mapping]] = ...) -> None: ...
 
 class ReadLiveRequest(_message.Message):
     __slots__ = ("group", "alive")

@@ -104,11 +104,11 @@ class Delivering:
                 era.unplaced[key] = None
         if cast.total:
             era.total_end = max(era.total_end, era.place_of[key] + 1)
-        entry = LogEntry(envelope=cast.envelope, stamp=stamp_of(cast))
-        machine.out.append(Deliver(replica.name, 0, entry, final=False))
         machine.watching.delivered(replica, cast)
         machine.epochs.delivered(replica.name, cast)
         machine.parts.delivered(replica, era, key)
+        entry = LogEntry(envelope=cast.envelope, stamp=stamp_of(cast), read=machine.confirmed.read(replica))
+        machine.out.append(Deliver(replica.name, 0, entry, final=False))
         machine.touched[replica.name] = None
 
     def _installed(self, replica: Replica) -> None:

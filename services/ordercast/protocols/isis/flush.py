@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import Receive, Send
-from ordercast.core.view import Group
+from ordercast.core.view import Group, names_of
 from ordercast.protocols.idempotence import Record
 from ordercast.protocols.isis import cut, records, times
 from ordercast.protocols.isis.cut import Contribution, Ending
@@ -22,7 +22,7 @@ from ordercast.protocols.isis.era import Era, key_of, message_of
 from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.settings import FlushKind
 from ordercast.protocols.isis.times import Times
-from ordercast.v1.isis_pb2 import Cast, Cut, CutRecord, CutSynced, Flush, Forward
+from ordercast.v1.isis_pb2 import Cast, Cut, CutRecord, CutSynced, Flush, Forward, Seen, Submit
 
 if TYPE_CHECKING:
     from ordercast.protocols.isis.machine import Isis
@@ -48,6 +48,9 @@ class Attempt:
     flushes: dict[str, Flush] = field(default_factory=dict)
     casts: dict[Key, Cast] = field(default_factory=dict)
     times: dict[Key, Times] = field(default_factory=dict)
+    #: Messages to several groups that are open elsewhere, and where the parts of the others are.
+    held: dict[bytes, Submit] = field(default_factory=dict)
+    confirmed: list[Seen] = field(default_factory=list)
     ending: Ending | None = None
 
     def add(self, cast: Cast) -> None:
@@ -149,7 +152,22 @@ class Flushing:
         era = replica.ending
         if era is not None and not flush.behind:
             self.forward(attempt.view, era.casts.values(), names)
+            self._say_parts(replica, attempt.view, flush, names)
         self.machine.out.append(Send(names, flush))
+
+    def _say_parts(self, replica: "Replica", view: int, message: Flush | Cut, to: list[str]) -> None:
+        """What of messages to several groups is open here, and where the parts of the others are, as of now.
+
+        Whoever begins with our log holds the former as we do, and knows the latter: its answers come behind them.
+        """
+        machine = self.machine
+        message.open[:] = machine.parts.open_in(replica.name)
+        confirmed = machine.confirmed.of(replica.name)
+        if confirmed.times or confirmed.epoch:
+            message.confirmed.CopyFrom(confirmed)
+        for id_ in message.open:
+            held = machine.parts.message_of(replica.name, id_)
+            machine.out.append(Send(to, Forward(view=view, held=held)))
 
     def forward(self, view: int, casts: Iterable[Cast], to: list[str]) -> None:
         for cast in casts:
@@ -178,8 +196,14 @@ class Flushing:
 
     def on_forward(self, event: Receive) -> None:
         message: Forward = event.message
-        replica = self._attempt(event, message.cast.group, message.view)
+        is_held = message.HasField("held")
+        replica = self._attempt(event, message.held.group if is_held else message.cast.group, message.view)
         if replica is None or replica.attempt is None:
+            return
+        if is_held:
+            if replica.name not in names_of(message.held.envelope.header.destinations):
+                raise RemoteProtocolError("not an envelope for this group")
+            replica.attempt.held[message.held.envelope.header.id] = message.held
             return
         if replica.attempt.is_late:
             return
@@ -193,7 +217,7 @@ class Flushing:
         mine = self.machine.replicas.get(message.group)
         if mine is not None and mine.view >= message.view:
             if mine.last_cut is not None and mine.last_cut.view == message.view:
-                self.machine.out.append(Send((event.source,), cut_message(mine.name, mine.last_cut)))
+                self._say_cut(mine, mine.last_cut, event.source)
             return
         replica = self._attempt(event, message.group, message.view)
         if replica is None or replica.attempt is None:
@@ -236,7 +260,8 @@ class Flushing:
         contributions = attempt.contributions()
         if not computes or not contributions:
             return
-        if any(key not in attempt.casts for key in cut.needed(contributions)):
+        said = [flush for flush in attempt.flushes.values() if not flush.behind]
+        if any(key not in attempt.casts for key in cut.needed(contributions)) or self._lacks(attempt, said):
             return  # It comes again, behind a new connection.
         attempt.ending = cut.compute(
             contributions,
@@ -245,10 +270,32 @@ class Flushing:
             lambda key: attempt.times[key],
             lambda key: attempt.casts[key].epoch,
         )
+        attempt.confirmed = [flush.confirmed for flush in said]
+        self._take_over(replica)
         if self._is_coordinator(replica):
             concerned = (*replica.group.replicas, *replica.group.leaving)
             self._tell_cut(replica, [name for name in concerned if name != self.machine.process])
         self._accept(replica, attempt.ending)
+
+    def _lacks(self, attempt: Attempt, said: Iterable[Flush | Cut]) -> bool:
+        """Of what is open somewhere: neither told, nor known here."""
+        known = self.machine.parts.is_known
+        return any(id_ not in attempt.held and not known(id_) for message in said for id_ in message.open)
+
+    def _take_over(self, replica: "Replica") -> None:
+        """To the disk with the cut: what is open in the log that it ends, and where the other parts are."""
+        attempt = replica.attempt
+        assert attempt is not None
+        for held in attempt.held.values():
+            self.machine.parts.hold(held)
+        for confirmed in attempt.confirmed:
+            self.machine.confirmed.hear(replica.name, confirmed)
+        attempt.held, attempt.confirmed = {}, []
+
+    def _say_cut(self, replica: "Replica", record: CutRecord, to: str) -> None:
+        message = cut_message(replica.name, record)
+        self._say_parts(replica, record.view, message, [to])
+        self.machine.out.append(Send((to,), message))
 
     def _tell_cut(self, replica: "Replica", to: Iterable[str]) -> None:
         attempt = replica.attempt
@@ -259,7 +306,7 @@ class Flushing:
             received = list(flush.received) if flush is not None and not flush.behind else None
             lacking = [k for k in attempt.ending.keys if received is None or k[1] > received[k[0]]]
             self.forward(attempt.view, (attempt.casts[k] for k in lacking if k in attempt.casts), [name])
-            self.machine.out.append(Send((name,), cut_message(replica.name, record)))
+            self._say_cut(replica, record, name)
 
     def on_cut(self, event: Receive) -> None:
         message: Cut = event.message
@@ -274,8 +321,10 @@ class Flushing:
         if event.source not in (*replica.group.replicas, *replica.group.leaving):
             self.machine.stale(event)
             return
-        if attempt.ending is None:
+        if attempt.ending is None and not self._lacks(attempt, [message]):
             attempt.ends = message.ends
+            attempt.confirmed = [message.confirmed]
+            self._take_over(replica)
             attempt.ending = Ending(message.first_position, [key_of(key) for key in message.keys], message.epoch)
             self._accept(replica, attempt.ending)
 
@@ -385,6 +434,7 @@ class Flushing:
         orphans = [key for key in era.casts if key[1] > counts[key[0]]]
         for key in orphans:
             era.lose(key)
+            machine.parts.lost(replica.name, era.view, key)
         if any(key[0] == era.me for key in orphans):
             # A client read something before it was safe, and answered through us; then that was lost. What came
             # behind the answer must not overtake it when it comes again.

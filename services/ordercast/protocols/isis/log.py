@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ordercast.core.machine import Deliver, Send
 from ordercast.protocols.isis import records
 from ordercast.protocols.isis.era import Era
-from ordercast.protocols.isis.replica import Replica, report_of
+from ordercast.protocols.isis.replica import Replica
 from ordercast.v1.isis_pb2 import Cast
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class VisibleLog:
         machine.changes += replica.producers.changes()
         header = cast.envelope.header
         if reports and header.gateway:
-            machine.out.append(Send((header.gateway,), report_of(replica.name, entry)))
+            machine.out.append(Send((header.gateway,), machine.report_of(replica, entry)))
 
     def _settle(self, replica: Replica, era: Era) -> None:
         """[5.5 step 4] Delivered here and stable: dropped."""

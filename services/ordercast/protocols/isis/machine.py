@@ -36,6 +36,8 @@ from ordercast.core.machine import (
 from ordercast.core.view import OtherConfiguration, UnknownGroup, View, names_of
 from ordercast.protocols.idempotence import Record
 from ordercast.protocols.isis import times
+from ordercast.protocols.isis.asking import Asking
+from ordercast.protocols.isis.confirmed import Confirmed
 from ordercast.protocols.isis.copying import Copying
 from ordercast.protocols.isis.delivery import Delivering
 from ordercast.protocols.isis.epochs import Epochs
@@ -70,7 +72,14 @@ from ordercast.v1.isis_pb2 import (
     Tell,
     TellAck,
 )
-from ordercast.v1.sequencer_pb2 import FetchLog, LogChunk, SnapshotAsk, SnapshotPart
+from ordercast.v1.sequencer_pb2 import (
+    EnvelopeDelivered,
+    FetchLog,
+    LogChunk,
+    LogEntry,
+    SnapshotAsk,
+    SnapshotPart,
+)
 
 TICK = "tick"
 REPORT = "report "
@@ -120,6 +129,8 @@ class Isis:
         self.delivering = Delivering(self)
         self.epochs = Epochs(self)
         self.parts = Parts(self)
+        self.confirmed = Confirmed(self)
+        self.asking = Asking(self)
         self.speaking = Speaking(self)
         self.telling = Telling(self)
         self.flushing = Flushing(self)
@@ -197,6 +208,7 @@ class Isis:
                 if replica is not None and era is not None:
                     self.log.advance(replica, era)
             self.parts.advance()
+            self.asking.advance()
             moved = self.speaking.advance()
             moved = self.telling.advance() or moved
             moved = moved or bool(self.touched)
@@ -214,6 +226,7 @@ class Isis:
             "waiting": len(self.speaking),
             "parts": len(self.parts.spreads),
             "told": len(self.telling),
+            "questions": len(self.asking.questions) + len(self.asking.asked),
             "early": self.receiving.early_count(),
             "times": len(self.known.times),
         }
@@ -243,8 +256,9 @@ class Isis:
         else:
             self._is_ticking = False
             self.parts.on_tick()
+            self.asking.on_tick()
             self.views.on_tick()
-            if self.parts.spreads or self.views.is_busy():
+            if self.parts.spreads or self.asking.questions or self.views.is_busy():
                 self.wake()
 
     def _on_ended(self, event: Ended) -> None:
@@ -253,6 +267,7 @@ class Isis:
             del self.current[event.process]
         self.speaking.ended(event.process, event.incarnation)
         self.telling.ended(event.process, event.incarnation)
+        self.asking.ended(event.process)
 
     def _on_channel_reset(self, event: ChannelReset) -> None:
         self.current[event.peer] = event.incarnation
@@ -265,8 +280,9 @@ class Isis:
         if not event.tag.startswith(REPORT):
             self.copying.on_read(event)
         elif event.entries:
-            entry = event.entries[0]
-            self.then.append(Send((entry.envelope.header.gateway,), report_of(event.group, entry)))
+            entry, replica = event.entries[0], self.replicas.get(event.group)
+            if replica is not None:
+                self.then.append(Send((entry.envelope.header.gateway,), self.report_of(replica, entry)))
 
     # ------------------------------------------------------------------------------------- from gateways
 
@@ -296,7 +312,7 @@ class Isis:
             self.out.append(Observe("submitted", header.id, submit.group))
         seen = Seen.FromString(header.session) if header.session else Seen()
         self.epochs.rise(seen.epoch)
-        self.speaking.submit(submit.group, submit.envelope, total=submit.total, seen=times.stamp_from(seen).all())
+        self.speaking.submit(submit.group, submit.envelope, total=submit.total, seen=times.stamp_from(seen))
 
     def is_here(self, replica: Replica, id_: bytes) -> bool:
         """Submitted before: it is reported when it becomes visible, and again if it is."""
@@ -310,10 +326,20 @@ class Isis:
         # yet.
         times.merge_one(self.known.times, replica.name, era.view, {key[0]: key[1]})
         self.epochs.rise(era.casts[key].epoch)
+        self.parts.counts_as_delivered(replica.name, id_)
         place = era.place_of.get(key)
         if place is not None and place < replica.position:
             self.out.append(ReadLog(replica.name, place, 1, tag=REPORT))
         return True
+
+    def read_besides(self, group: str) -> Seen | None:
+        """What a reader of the group's log has seen besides the entries, if anything: see confirmed.py."""
+        replica = self.replicas.get(group)
+        return self.confirmed.read(replica) if replica is not None else None
+
+    def report_of(self, replica: Replica, entry: LogEntry) -> EnvelopeDelivered:
+        read = self.confirmed.read(replica, besides=entry.envelope.header.id)
+        return report_of(replica.name, entry, read)
 
     # --------------------------------------------------------------------------------- for the subjects
 

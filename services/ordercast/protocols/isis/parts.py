@@ -3,7 +3,9 @@
 The paper lets a member multicast to one group [BSS91 6.1]. Here the origin stamps the message, casts it in its own
 group and hands it, with that stamp, to a member of each other group. Everyone who holds a part is responsible for
 the others: if it does not hear that all are cast, it hands them on itself. Until then nobody who sent or delivered
-a part speaks in another group; then it knows where each part is, and what it says comes behind all of them.
+a part speaks in another group; then it knows where each part is, and what it says comes behind all of them. Who
+comes to a group later takes over what is open there (flush.py), and who speaks for a client that has read a part
+asks first (confirmed.py, asking.py).
 A part that was cast twice in a group is one in the log: idempotence tells.
 """
 
@@ -42,6 +44,8 @@ class Spread:
     #: Where a part was cast that is here; groups in which it was sent or delivered by this process.
     here: dict[str, tuple[int, Key]] = field(default_factory=dict)
     spoken: dict[str, None] = field(default_factory=dict)
+    #: Groups in whose log or cut it was when we came: others have it there.
+    told: dict[str, None] = field(default_factory=dict)
     #: Parts that are delivered and safe.
     cast: dict[str, Part] = field(default_factory=dict)
     #: Who wants to hear of our part of each group.
@@ -59,6 +63,14 @@ class Parts:
 
     def holds(self, id_: bytes) -> bool:
         return id_ in self.spreads
+
+    def open_in(self, group: str) -> list[bytes]:
+        """Messages that are for the group, among others, and not known to be cast in all of them."""
+        return [id_ for id_, spread in self.spreads.items() if group in spread.groups]
+
+    def is_known(self, id_: bytes) -> bool:
+        """As open, or as confirmed."""
+        return id_ in self.spreads or id_ in self.finished
 
     def unconfirmed(self, group: str) -> dict[bytes, None]:
         """Those that keep this process from speaking in the group; in all groups, without a name."""
@@ -135,12 +147,45 @@ class Parts:
         """From disk. Where its parts are is not known: they are handed on, and whoever has one says so."""
         spread = self._hear_of(record.envelope, times.stamp_from(record.origin), record.origin.epoch)
         spread.tries = 1
+        # An earlier life may have shown it to others, and this one goes on with its log.
+        spread.spoken = dict.fromkeys(spread.groups)
+
+    def message_of(self, group: str, id_: bytes) -> Submit:
+        """For somebody who begins with the group's log: it holds the message from then on, as we do."""
+        spread = self.spreads[id_]
+        origin = times.seen_from(spread.origin, spread.epoch)
+        return Submit(group=group, envelope=spread.envelope, origin=origin)
+
+    def hold(self, held: Submit) -> None:
+        """It was open in a group whose log we begin with, or whose view we saw end. As if we had delivered it."""
+        id_ = held.envelope.header.id
+        if id_ in self.finished:
+            self._confirm(held.group, id_)
+            return
+        spread = self.spreads.get(id_)
+        if spread is None:
+            spread = self._hear_of(held.envelope, times.stamp_from(held.origin), held.origin.epoch)
+        self.counts_as_delivered(held.group, id_)
+        spread.told[held.group] = None
+
+    def counts_as_delivered(self, group: str, id_: bytes) -> None:
+        spread = self.spreads.get(id_)
+        if spread is not None:
+            spread.spoken[group] = None
+
+    def _confirm(self, group: str, id_: bytes) -> None:
+        """Whoever reads the group's log here is told where all parts are."""
+        cast = self.finished[id_]
+        self.machine.confirmed.add(group, self.stamp_of(cast.values()), max(part.epoch for part in cast.values()))
 
     def took(self, replica: Replica, era: Era, key: Key, origin: Stamp | None = None) -> None:
         """A cast came, or was sent: if it is a part, we hold it."""
         cast = era.casts[key]
         id_ = cast.envelope.header.id
-        if len(cast.envelope.header.destinations) < 2 or id_ in self.finished:
+        if len(cast.envelope.header.destinations) < 2:
+            return
+        if id_ in self.finished:
+            self._confirm(replica.name, id_)
             return
         spread = self.spreads.get(id_)
         if spread is None:
@@ -194,6 +239,8 @@ class Parts:
             if name in spread.here and spread.tries < 4:
                 continue  # ours is on its way
             members = group.working
+            if name in spread.told:
+                members = tuple(member for member in members if member != machine.process) or members
             to = machine.process if machine.process in members else members[spread.tries % len(members)]
             if spread.tries > 3:
                 to = members[spread.tries % len(members)]
@@ -206,6 +253,12 @@ class Parts:
         """
         for spread in self.spreads.values():
             spread.here.pop(group, None)
+
+    def lost(self, group: str, view: int, key: Key) -> None:
+        """A view ended without that cast."""
+        for spread in self.spreads.values():
+            if spread.here.get(group) == (view, key):
+                del spread.here[group]
 
     # ------------------------------------------------------------------------------------------ confirming
 
@@ -246,6 +299,9 @@ class Parts:
 
     def on_parts(self, event: Receive) -> None:
         message: PartsCast = event.message
+        if message.HasField("until"):
+            self.machine.asking.on_message(event)
+            return
         spread = self.spreads.get(message.id)
         if spread is not None:
             cast = {part.group: part for part in message.parts}
@@ -277,6 +333,7 @@ class Parts:
         machine.telling.confirmed(id_, stamp)
         for name in spread.groups:
             if name in machine.replicas:
+                self._confirm(name, id_)
                 machine.touched[name] = None
 
     def stamp_of(self, parts: Iterable[Part]) -> Times:

@@ -5,6 +5,7 @@ c<group> NUL <view><member><number> Cast         received, and not known to be e
 o<group> NUL <position>             CastKey      its place in the order
 f<group>                            CutRecord    how a view ends, until the next one is complete
 u<id>                               Submit       a message to several groups, whose parts are not all cast
+p<group>                            Seen         where all parts of such messages in its log are, once all are cast
 s, w                                             idempotence (protocols/idempotence.py)
 y<group>                            u64          a log whose beginning is gone is copied, so far
 """
@@ -14,9 +15,9 @@ import struct
 from ordercast.core.ids import pack_u64
 from ordercast.protocols.idempotence import PRODUCER, SPAN
 
-POSITION, CAST, ORDER, CUT, PARTS, COPIED = b"i", b"c", b"o", b"f", b"u", b"y"
+POSITION, CAST, ORDER, CUT, PARTS, COPIED, CONFIRMED = b"i", b"c", b"o", b"f", b"u", b"y", b"p"
 #: Each key of these kinds begins with the name of its group.
-OF_GROUPS = (POSITION, CAST, ORDER, CUT, COPIED, PRODUCER, SPAN)
+OF_GROUPS = (POSITION, CAST, ORDER, CUT, COPIED, CONFIRMED, PRODUCER, SPAN)
 
 _CAST = struct.Struct(">QIQ")
 
@@ -42,6 +43,10 @@ def cut(group: str) -> bytes:
 
 def parts(id_: bytes) -> bytes:
     return PARTS + id_
+
+
+def confirmed(group: str) -> bytes:
+    return CONFIRMED + group.encode()
 
 
 def copied(group: str) -> bytes:

@@ -235,14 +235,15 @@ def seen_of(group: str, stamp: CastStamp) -> Seen:
     return Seen(times=times.encode(seen), epoch=stamp.epoch)
 
 
-def report_of(group: str, entry: LogEntry) -> EnvelopeDelivered:
-    """To the gateway: it is visible, and this is where."""
+def report_of(group: str, entry: LogEntry, read: Seen | None) -> EnvelopeDelivered:
+    """To the gateway: it is visible, and this is where; and what its log says besides."""
     return EnvelopeDelivered(
         id=entry.envelope.header.id,
         group=group,
         order_key=entry.order_key,
         outcomes=entry.outcomes,
         stamp=entry.stamp,
+        read=read,
     )
 
 

@@ -50,6 +50,9 @@ class Waiting:
     is_part: bool = False
     #: Messages to several groups that were sent or delivered here, and whose parts are not all cast.
     parts: dict[bytes, None] = field(default_factory=dict)
+    #: What its client has read of groups in which messages to several groups are open, until a member answers that
+    #: they are confirmed: see asking.py.
+    asks: Times = field(default_factory=dict)
     #: What it waits for, for whoever looks on.
     blocked_on: str = ""
 
@@ -82,7 +85,7 @@ class Speaking:
         self.streams[key] = (event.incarnation, submit.stream, submit.index)
         return True
 
-    def submit(self, group: str, envelope: Envelope, *, total: bool, seen: Times) -> None:
+    def submit(self, group: str, envelope: Envelope, *, total: bool, seen: Stamp) -> None:
         """Now is when it happens, for causality: after all that was sent or delivered here, or seen by its client.
 
         What goes to several groups speaks in another group than any of them.
@@ -92,10 +95,13 @@ class Speaking:
         for name in destinations:
             machine.epochs.about_to_speak(name)
         stamp = machine.known.copy()
-        self.carry(stamp, seen)
+        self.carry(stamp, seen.all())
         besides = group if len(destinations) == 1 else ""
         needs, parts = self.needs(besides), machine.parts.unconfirmed(besides)
-        self._enqueue(Waiting(group, envelope, total, stamp, needs, parts=parts))
+        asks = machine.asking.about(seen, besides)
+        waiting = Waiting(group, envelope, total, stamp, needs, parts=parts, asks=asks)
+        self._enqueue(waiting)
+        machine.asking.wait(waiting)
 
     def carry(self, stamp: Stamp, seen: Times) -> None:
         """What we have not delivered ourselves: no rule but times covers it; under the others it travels too."""
@@ -146,6 +152,7 @@ class Speaking:
         """No member any more: whoever submitted it goes to somebody else."""
         for waiting in self.queues.pop(group, ()):
             self.ids.pop((group, waiting.envelope.header.id), None)
+            self.machine.asking.forget(waiting)
         self.handed_on.pop(group, None)
         for key in [key for key in self.streams if key[0] == group]:
             del self.streams[key]
@@ -185,6 +192,7 @@ class Speaking:
                 moved = True
                 if self.machine.parts.is_cast(name, waiting.envelope.header.id):
                     self.ids.pop((name, waiting.envelope.header.id), None)
+                    self.machine.asking.forget(waiting)
                 else:
                     self._send(replica, waiting)
             if queue and replica is not None and self.machine.observe:
@@ -197,7 +205,7 @@ class Speaking:
             return f"view:{replica.name}/{replica.group.configuration}"
         if waiting.parts:
             return f"message:{next(iter(waiting.parts)).hex()}"
-        unsafe = [need.group for need in waiting.needs if not self.is_safe(need)]
+        unsafe = [*waiting.asks, *(need.group for need in waiting.needs if not self.is_safe(need))]
         return f"group:{unsafe[0]}" if unsafe else ""
 
     def may_send(self, replica: Replica, waiting: Waiting) -> bool:
@@ -206,7 +214,7 @@ class Speaking:
             return False
         if self.machine.parts.is_cast(replica.name, waiting.envelope.header.id):
             return True
-        return not waiting.parts and all(self.is_safe(need) for need in waiting.needs)
+        return not waiting.parts and not waiting.asks and all(self.is_safe(need) for need in waiting.needs)
 
     def is_safe(self, need: Need) -> bool:
         """[6.5] A view that ended took everything along that its members had."""

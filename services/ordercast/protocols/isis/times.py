@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX
+from ordercast.core.view import View
 from ordercast.v1.isis_pb2 import Cast, CastStamp, GroupTime, Seen
 
 #: A view has no more members than this: places beyond it are no work of ours.
@@ -41,6 +42,12 @@ class Time:
             return self.view < view
         return all(count <= counts[member] for member, count in self.counts.items())
 
+    def covers(self, other: "Time") -> bool:
+        """All that the other names is named by this one, or is from before this one's view."""
+        if self.view != other.view:
+            return self.view > other.view
+        return all(count <= self.counts.get(member, 0) for member, count in other.counts.items())
+
 
 #: By group. A group that is not in it has nothing.
 Times = dict[str, Time]
@@ -68,13 +75,50 @@ class Stamp:
 
     times: Times = field(default_factory=dict)
     carried: Times = field(default_factory=dict)
+    #: Of a client's token, and of nothing else: groups of whose messages to several groups, up to that time, some
+    #: may not be cast everywhere; and groups of which all of those are, and the times name all their casts.
+    open: dict[str, None] = field(default_factory=dict)
+    confirmed: dict[str, None] = field(default_factory=dict)
 
     def copy(self) -> "Stamp":
-        return Stamp(copy_of(self.times), copy_of(self.carried))
+        return Stamp(copy_of(self.times), copy_of(self.carried), dict(self.open), dict(self.confirmed))
 
     def merge(self, other: "Stamp") -> None:
+        if self.open or self.confirmed or other.open or other.confirmed:
+            self._merge_marks(other)
         merge(self.times, other.times)
         merge(self.carried, other.carried)
+
+    def _merge_marks(self, other: "Stamp") -> None:
+        names = sorted({**self.open, **self.confirmed, **other.open, **other.confirmed})
+        pairs = ((self, other), (other, self))
+        open_ = [
+            name for name in names if any(name in one.open and not two.settles(name, one) for one, two in pairs)
+        ]
+        confirmed = [
+            name
+            for name in names
+            if name not in open_ and any(one._confirms_for_both(name, two) for one, two in pairs)
+        ]
+        self.open, self.confirmed = dict.fromkeys(open_), dict.fromkeys(confirmed)
+
+    def settles(self, group: str, other: "Stamp") -> bool:
+        """What is open in the other one is confirmed in this one.
+
+        Times that name single casts were joined with the parts of those. A bare view number was not: whoever said
+        it may know nothing of that group but that the view is complete. So a later view settles nothing, unless
+        its group is marked as confirmed.
+        """
+        mine, theirs = self.times.get(group, Time()), other.times.get(group, Time())
+        if group in self.open or not mine.covers(theirs):
+            return False
+        return group in self.confirmed or mine.view == theirs.view
+
+    def _confirms_for_both(self, group: str, other: "Stamp") -> bool:
+        if group not in self.confirmed:
+            return False
+        mine, theirs = self.times.get(group, Time()), other.times.get(group, Time())
+        return group in other.confirmed or mine.covers(theirs)
 
     def all(self) -> Times:
         """Both: what must be delivered first."""
@@ -83,6 +127,23 @@ class Stamp:
         both = copy_of(self.times)
         merge(both, self.carried)
         return both
+
+
+def collect(known: Times, view: View) -> None:
+    """[6.4] Not by age, for a clock is no argument. What a later view covers shrinks to that view's number, and is
+    dropped when all of its members have installed it.
+    """
+    for name in list(known):
+        group = view.groups.get(name)
+        if group is None:
+            del known[name]
+            continue
+        completed = group.former.number if group.former is not None else group.configuration
+        if known[name].view < completed:
+            known[name] = Time(completed, {})
+        time = known[name]
+        if not time.counts and group.former is None and not group.starting and time.view <= completed:
+            del known[name]
 
 
 # ---------------------------------------------------------------------------------------------- on the wire
@@ -121,11 +182,19 @@ def decode(messages: Iterable[GroupTime]) -> Times:
 
 
 def stamp_from(message: Cast | CastStamp | Seen) -> Stamp:
-    return Stamp(decode(message.times), decode(message.carried))
+    stamp = Stamp(decode(message.times), decode(message.carried))
+    if isinstance(message, Seen) and (message.open or message.confirmed):
+        stamp.open = dict.fromkeys(sorted(message.open))
+        stamp.confirmed = dict.fromkeys(sorted(set(message.confirmed).difference(message.open)))
+    return stamp
 
 
 def seen_from(stamp: Stamp, epoch: int) -> Seen:
-    return Seen(times=encode(stamp.times), carried=encode(stamp.carried), epoch=epoch)
+    seen = Seen(times=encode(stamp.times), carried=encode(stamp.carried), epoch=epoch)
+    if stamp.open or stamp.confirmed:
+        seen.open.extend(sorted(stamp.open))
+        seen.confirmed.extend(sorted(stamp.confirmed))
+    return seen
 
 
 def merged(seen: Sequence[Seen]) -> Seen:

@@ -11,12 +11,12 @@ from ordercast.core.ids import unpack_u64
 from ordercast.core.machine import Interrupted, Observe, Progress, ResetLog, Send
 from ordercast.core.view import FIRST, Group, View
 from ordercast.protocols.idempotence import PRODUCER, SPAN, Record, producer_of_span
-from ordercast.protocols.isis import records
+from ordercast.protocols.isis import records, times
 from ordercast.protocols.isis.era import Era, key_of
 from ordercast.protocols.isis.replica import Replica
-from ordercast.protocols.isis.times import Time, stamp_from
+from ordercast.protocols.isis.times import stamp_from
 from ordercast.v1.common_pb2 import Span
-from ordercast.v1.isis_pb2 import Cast, CastKey, CutRecord, Flush, IsisRecord, Submit
+from ordercast.v1.isis_pb2 import Cast, CastKey, CutRecord, Flush, IsisRecord, Seen, Submit
 from ordercast.v1.sequencer_pb2 import ProducerRecord
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class Views:
             machine.changes += self._forget_strangers(view)
         self._collect_times(view)
         machine.epochs.on_view()
+        machine.asking.on_view(view)
         machine.receiving.on_view()
         machine.wake()
 
@@ -135,21 +136,10 @@ class Views:
             self.machine.flushing.begin(replica)
 
     def _collect_times(self, view: View) -> None:
-        """[6.4] Not by age, for a clock is no argument. What a later view covers shrinks to that view's number,
-        and is dropped when all of its members have installed it.
-        """
-        for known in (self.machine.known.times, self.machine.known.carried):
-            for name in list(known):
-                group = view.groups.get(name)
-                if group is None:
-                    del known[name]
-                    continue
-                completed = group.former.number if group.former is not None else group.configuration
-                if known[name].view < completed:
-                    known[name] = Time(completed, {})
-                time = known[name]
-                if not time.counts and group.former is None and not group.starting and time.view <= completed:
-                    del known[name]
+        """[6.4] See times.collect."""
+        times.collect(self.machine.known.times, view)
+        times.collect(self.machine.known.carried, view)
+        self.machine.confirmed.collect(view)
 
     # ------------------------------------------------------------------------------------------- from disk
 
@@ -178,6 +168,8 @@ class Views:
                 places[records.number_of(key)] = key_of(CastKey.FromString(value))
             elif kind == records.CUT:
                 replica.cut = CutRecord.FromString(value)
+            elif kind == records.CONFIRMED:
+                self.machine.confirmed.load(replica.name, Seen.FromString(value))
             elif kind == records.COPIED:
                 replica.copied = unpack_u64(value)
             elif kind == PRODUCER:
@@ -258,7 +250,7 @@ class Views:
         self.machine.speaking.drop(name)
         self.out_of(replica)
         changes: list[Record] = [(records.position(name), None), (records.cut(name), None)]
-        changes += self.machine.copying.forget(name)
+        changes += [*self.machine.copying.forget(name), *self.machine.confirmed.forget(name)]
         return [*changes, *replica.leave(), *replica.forget_cut(keeping=None), *replica.producers.clear()]
 
     # -------------------------------------------------------------------------------------------- progress

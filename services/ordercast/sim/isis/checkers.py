@@ -59,12 +59,11 @@ class Checker:
         self.is_total: dict[CastName, bool] = {}
         self.casts_in: dict[tuple[str, int], int] = {}
         self.lives: dict[tuple[str, int], Life] = {}
-        #: What a submission comes after, and what of that its process had sent or delivered itself; by process
-        #: life, envelope and group.
-        self.submitted: dict[tuple[str, int, bytes, str], tuple[int, int]] = {}
-        #: The same of a cast, and of all in a group's log; and all casts of an envelope.
-        self.own_past: dict[CastName, int] = {}
-        self.own_past_in: dict[str, int] = {}
+        #: What precedes a cast when it is submitted; by process, its life, envelope and group.
+        self.submitted: dict[tuple[str, int, bytes, str], int] = {}
+        #: What precedes all in a group's log; casts that are in a log; and all casts of an envelope.
+        self.past_in: dict[str, int] = {}
+        self.logged = 0
         self.casts_of: dict[bytes, int] = {}
         #: How each view ended, as its first survivor saw it: casts, and ABCASTs in order.
         self.endings: dict[tuple[str, int], tuple[int, list[CastName], str]] = {}
@@ -90,8 +89,7 @@ class Checker:
         if effect.stage == "submitted":
             incarnation = self.world.processes[process].incarnation
             before = life.knows | self._seen_by_client(effect.id)
-            own = life.knows & (life.sent | life.delivered)
-            self.submitted[(process, incarnation, effect.id, effect.detail)] = (before, own)
+            self.submitted[(process, incarnation, effect.id, effect.detail)] = before
         elif effect.stage in ("cast", "part cast"):
             group, view, member, number = effect.detail.split()
             name = (group, int(view), int(member), int(number))
@@ -129,9 +127,9 @@ class Checker:
         incarnation = self.world.processes[process].incarnation
         # Parts that were handed on come behind what their client has seen; what happened here is none of their
         # past.
-        past, own = self._seen_by_client(id_), 0
+        past = self._seen_by_client(id_)
         if not is_part:
-            past, own = self.submitted[(process, incarnation, id_, name[0])]
+            past = self.submitted[(process, incarnation, id_, name[0])]
         # A caster's casts in one group follow each other.
         if name[3] > 1:
             group, view, member, number = name
@@ -139,7 +137,7 @@ class Checker:
             if one_before not in self.bits:
                 self.fail("integrity", f"{process} casts {text_of(name)}, and did not cast {text_of(one_before)}")
             past |= self.bits[one_before] | self.past[one_before]
-        self.past[name], self.own_past[name] = past, own
+        self.past[name] = past
         self.casts_in[name[:2]] = self.casts_in.get(name[:2], 0) | bit
         self.casts_of[id_] = self.casts_of.get(id_, 0) | bit
         life.sent |= bit
@@ -260,13 +258,19 @@ class Checker:
         if len(entry.envelope.header.destinations) > 1:
             self._check_parts(group, id_, name)
         log.append((id_, name))
-        self.own_past_in[group] = self.own_past_in.get(group, 0) | self.own_past[name]
+        self.logged |= self.bits[name]
+        self.past_in[group] = self.past_in.get(group, 0) | self.past[name]
         self._check_offsets(group, entry)
 
     def _check_parts(self, group: str, id_: bytes, name: CastName) -> None:
-        """Who has sent or delivered one part of a message to several groups speaks after all of it."""
-        is_first = all(other != id_ for other, _ in self.logs[group])
-        if is_first and self.own_past_in.get(group, 0) & self.casts_of[id_]:
+        """What comes after one part of a message to several groups comes after all of it, in every log.
+
+        What was read before it was in a log may be lost, and what answers it is not.
+        """
+        if any(other == id_ for other, _ in self.logs[group]):
+            return
+        parts = self.casts_of[id_] & self.logged if self.may_lose else self.casts_of[id_]
+        if self.past_in.get(group, 0) & parts:
             self.fail("causality", f"{text_of(name)} is in the log of {group} behind what comes after its message")
 
     def _all_of(self, group: str) -> int:

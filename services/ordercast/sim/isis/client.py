@@ -21,8 +21,9 @@ from ordercast.core.machine import (
 )
 from ordercast.core.view import View
 from ordercast.protocols.isis import times
+from ordercast.protocols.isis.confirmed import seen_with, settle
 from ordercast.protocols.isis.replica import seen_of
-from ordercast.protocols.isis.times import Times
+from ordercast.protocols.isis.times import Stamp
 from ordercast.v1.common_pb2 import Batch, Envelope, Header, Message, ProducerRange
 from ordercast.v1.isis_pb2 import CastStamp, Seen, Submit
 from ordercast.v1.sequencer_pb2 import EnvelopeDelivered
@@ -69,8 +70,8 @@ class Board:
     published: dict[bytes, tuple[bytes, Groups, int]] = field(default_factory=dict)
     after: dict[bytes, list[CastName]] = field(default_factory=dict)
     receipts: list[Receipt] = field(default_factory=list)
-    #: Of a random visible entry: its group, and where it comes from.
-    peek: Callable[[], tuple[str, CastStamp] | None] = lambda: None
+    #: Of a random visible entry: its group, where it comes from, and what its log says besides.
+    peek: Callable[[], tuple[str, CastStamp, Seen] | None] = lambda: None
 
 
 @dataclass(slots=True)
@@ -95,7 +96,7 @@ class Client:
         self.outstanding: dict[Groups, list[Sent]] = {}
         self.member: dict[Groups, int] = {}
         self.heard: dict[Groups, float] = {}
-        self.seen: Times = {}
+        self.seen = Stamp()
         self.epoch = 0
         self.after: list[CastName] = []
         self.connected: dict[str, int] = {}
@@ -155,12 +156,11 @@ class Client:
     def _read(self) -> None:
         found = self.board.peek()
         if found is not None:
-            group, stamp = found
-            self._see(group, stamp)
+            self._see(*found)
 
-    def _see(self, group: str, stamp: CastStamp) -> None:
-        seen = seen_of(group, stamp)
-        times.merge(self.seen, times.decode(seen.times))
+    def _see(self, group: str, stamp: CastStamp, read: Seen) -> None:
+        seen = seen_with(seen_of(group, stamp), read)
+        self.seen.merge(times.stamp_from(seen))
         self.epoch = max(self.epoch, seen.epoch)
         self.after.append(cast_name(group, stamp))
 
@@ -172,7 +172,7 @@ class Client:
         header = Header(
             id=id_,
             destinations=self.view.destinations(plan.groups),
-            session=Seen(times=times.encode(self.seen), epoch=self.epoch).SerializeToString(),
+            session=times.seen_from(self.seen, self.epoch).SerializeToString(),
             ranges=[ProducerRange(producer=self.name.encode(), first_sequence=sequence, count=1)],
             gateway=self.name,
         )
@@ -233,9 +233,11 @@ class Client:
     def _receipt(self, groups: Groups, sent: Sent) -> None:
         offsets = {}
         for group, delivered in sent.delivered.items():
-            self._see(group, delivered.stamp)
+            self._see(group, delivered.stamp, delivered.read)
             spans = delivered.outcomes[0].spans
             if not spans:
                 raise AssertionError(f"{self.name} to {groups} #{sent.sequence}: refused in {group}")
             offsets[group] = spans[0].first_offset
+        presented = Seen.FromString(sent.submit.envelope.header.session)
+        settle(self.seen, times.stamp_from(presented), groups)
         self.board.receipts.append(Receipt(self.name.encode(), groups, sent.sequence, offsets))

@@ -20,7 +20,7 @@ from ordercast.sim.isis.scenario import Scenario, draw
 from ordercast.sim.process import Factory
 from ordercast.sim.run import Result
 from ordercast.sim.world import World
-from ordercast.v1.isis_pb2 import CastStamp
+from ordercast.v1.isis_pb2 import CastStamp, Seen
 
 #: Simulated seconds after the healing in which everything must have come to rest.
 REST_S_MAX = 120.0
@@ -44,7 +44,7 @@ class Cluster:
         #: What the last look at the end found.
         self.found: Violation | None = None
         #: What was delivered last, by anybody, that may be in no log.
-        self.live: deque[tuple[str, CastStamp]] = deque(maxlen=LIVE_KEPT)
+        self.live: deque[tuple[str, CastStamp, Seen]] = deque(maxlen=LIVE_KEPT)
         world.on_deliver = self._deliver
         world.on_commit = self.checker.on_commit
         world.on_observe = self.checker.on_observe
@@ -100,19 +100,21 @@ class Cluster:
     def _deliver(self, process: str, effect: Deliver) -> None:
         self.checker.on_deliver(process, effect)
         if not effect.final:
-            self.live.append((effect.group, effect.entry.stamp))
+            self.live.append((effect.group, effect.entry.stamp, effect.entry.read))
 
-    def _peek(self) -> tuple[str, CastStamp] | None:
+    def _peek(self) -> tuple[str, CastStamp, Seen] | None:
         """Somebody's visible log, near its end; or what somebody has just delivered."""
         if self.scenario.reads_live and self.live and self.random.random() < 0.5:
             return self.random.choice(self.live)
         name = self.random.choice(self.scenario.nodes)
-        logs = self.world.processes[name].disk.logs
+        process = self.world.processes[name]
+        logs = process.disk.logs
         group = self.random.choice(sorted(self.membership.groups))
-        if group not in logs or not logs[group].entries:
+        machine = process.slots["isis"].machine if process.up else None
+        if group not in logs or not logs[group].entries or not isinstance(machine, Isis):
             return None
         entry = logs[group].entries[-1 - self.random.randrange(min(3, len(logs[group].entries)))]
-        return group, entry.stamp
+        return group, entry.stamp, machine.read_besides(group) or Seen()
 
     def start(self) -> None:
         for process in self.world.processes.values():

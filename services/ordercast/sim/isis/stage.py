@@ -19,6 +19,7 @@ from ordercast.sim.isis.membership import LOOK_S
 from ordercast.sim.isis.run import Cluster
 from ordercast.sim.isis.scenario import Scenario
 from ordercast.sim.network import NetworkSettings
+from ordercast.v1.isis_pb2 import Seen
 from ordercast.v1.membership_pb2 import DomainView, GroupView
 
 #: Simulated seconds after the healing in which everything must have come to rest, and a client's patience then.
@@ -92,7 +93,8 @@ class Stage:
 
     def sees(self, client: str, group: str, *, at: str) -> None:
         """The client reads the last entry of somebody's log."""
-        self._client(client)._see(group, self.world.processes[at].disk.logs[group].entries[-1].stamp)
+        stamp = self.world.processes[at].disk.logs[group].entries[-1].stamp
+        self._client(client)._see(group, stamp, self.machine(at).read_besides(group) or Seen())
 
     def tell_one(self, source: str, to: str) -> None:
         process = self.world.processes[source]

@@ -3,10 +3,11 @@
 from ordercast.sim.isis.mutants.cast_schedules import CAST_SCHEDULES
 from ordercast.sim.isis.mutants.casts import CASTS
 from ordercast.sim.isis.mutants.part_schedules import PART_SCHEDULES
+from ordercast.sim.isis.mutants.parts import PARTS
 from ordercast.sim.isis.mutants.view_schedules import VIEW_SCHEDULES
 from ordercast.sim.isis.mutants.views import VIEWS
 from ordercast.sim.isis.stage import Schedule
 from ordercast.sim.mutants.mutant import Mutant
 
-CATALOGUE: list[Mutant] = [*CASTS, *VIEWS]
+CATALOGUE: list[Mutant] = [*CASTS, *PARTS, *VIEWS]
 SCHEDULES: dict[str, type[Schedule]] = CAST_SCHEDULES | PART_SCHEDULES | VIEW_SCHEDULES

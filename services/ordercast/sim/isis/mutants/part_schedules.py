@@ -68,7 +68,195 @@ class LostWithWhoWasLeftOut(Schedule):
         stage.finish("c1")
 
 
+#: m is for a and b: n6 or n7 casts it in a, and n4 is to cast it in b. n1 is in b alone and holds its token: if it
+#: speaks there before it has m, its cast is before m in the log.
+APART: dict[str, tuple[str, ...]] = {"a": ("n6", "n7", "n8"), "b": ("n1", "n4", "n5")}
+
+
+class ReadBeforeTheOtherPartIsCast(Schedule):
+    """m's part for b has not come to n4. A client reads m in a, and answers in b through n1."""
+
+    mutant = "reads-say-nothing-of-open-messages"
+    groups: ClassVar = APART
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("n6", "n4")
+        stage.publish("c1", "a", "b", through="n6")  # m
+        stage.run(0.02)
+        stage.sees("c2", "a", at="n8")
+        stage.publish("c2", "b", through="n1")
+        stage.run(0.02)
+        stage.finish()
+
+
+class NotAsked(ReadBeforeTheOtherPartIsCast):
+    mutant = "open-group-not-asked-about"
+
+
+class ReadWhereTheLogIsCopied(Schedule):
+    """The same, but the client reads at n9, which copies the log of a and will be a member."""
+
+    mutant = "a-copied-log-says-nothing-is-open"
+    groups: ClassVar = APART
+    spare = ("n9",)
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("n6", "n4")
+        stage.publish("c1", "a", "b", through="n6")  # m
+        stage.run(0.02)
+        stage.place("a", *APART["a"], "n9")
+        stage.tell(*APART["a"], "n9")
+        stage.run(0.1)
+        stage.sees("c2", "a", at="n9")
+        stage.publish("c2", "b", through="n1")
+        stage.run(0.02)
+        stage.finish()
+
+
+class ReadWhenAllPartsAreCast(Schedule):
+    """m is cast in b, but n1 does not have it there when it speaks for a client that has read m in a."""
+
+    mutant = "reads-say-nothing-of-confirmed-messages"
+    groups: ClassVar = APART
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("n4", "n1")
+        stage.publish("c1", "a", "b", through="n6")  # m
+        stage.run(0.02)
+        stage.sees("c2", "a", at="n8")
+        stage.publish("c2", "b", through="n1")
+        stage.run(0.02)
+        stage.finish()
+
+
+class CastWhileItIsAsked(Schedule):
+    """m is cast in b after it was read in a, and n1, who asks, hears of that but does not have it."""
+
+    mutant = "answer-without-the-casts"
+    groups: ClassVar = APART
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("n4", "n1", "n6")
+        stage.publish("c1", "a", "b", through="n6")  # m
+        stage.run(0.02)
+        stage.sees("c2", "a", at="n8")
+        stage.publish("c2", "b", through="n1")
+        stage.run(0.02)
+        stage.release("n4", "n6")
+        stage.run(0.02)
+        stage.finish()
+
+
+class AskedOfOneWhoLacksIt(Schedule):
+    """n1 asks n6, which has not got m at all, and so holds nothing that is open."""
+
+    mutant = "answered-before-it-is-delivered"
+    groups: ClassVar = APART
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("n7", "n4", "n6")
+        stage.publish("c1", "a", "b", through="n7")  # m
+        stage.run(0.02)
+        stage.sees("c2", "a", at="n8")
+        stage.publish("c2", "b", through="n1")
+        stage.run(0.02)
+        stage.finish()
+
+
+def join(stage: Stage, group: str, newcomer: str) -> None:
+    """It copies the log, and is a member from the next view on, which everybody has heard of."""
+    members = stage.membership.placement[group]
+    nodes = stage.cluster.scenario.nodes
+    stage.place(group, *members, newcomer)
+    stage.tell(*members, newcomer)
+    stage.run(0.02)
+    stage.believe_in(*nodes)
+    stage.tell(*members, newcomer)
+    stage.run(0.04)
+    stage.look()
+    stage.run(0.02)
+    stage.tell(*nodes, *stage.cluster.scenario.clients)
+    stage.run(0.04)
+
+
+class NewcomerAnswers(Schedule):
+    """m's part for b has come to nobody. n6, in b, joins a, hears there what comes after m, and speaks in b."""
+
+    mutant = "newcomer-hears-of-no-open-messages"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "b": ("n4", "n5", "n6")}
+
+    def play(self, stage: Stage) -> None:
+        for name in ("n1", "n2", "n3"):
+            stage.hold(name, "n4", "n5")
+        stage.publish("c1", "a", "b", through="n1")  # m
+        stage.run(0.02)
+        join(stage, "a", "n6")
+        stage.publish("c2", "a", through="n1")  # It follows the part in a, and n1 need not wait for the other.
+        stage.run(0.02)
+        stage.publish("c3", "b", through="n6")
+        stage.run(0.02)
+        stage.finish()
+
+
+class NewcomerIsRead(Schedule):
+    """All parts of m are cast, but n1 lacks the one in b. A client reads m in a at n9, which has just joined."""
+
+    mutant = "newcomer-hears-of-no-confirmed-messages"
+    groups: ClassVar = APART
+    spare = ("n9",)
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("n4", "n1")
+        stage.publish("c1", "a", "b", through="n6")  # m
+        stage.run(0.02)
+        join(stage, "a", "n9")
+        stage.sees("c2", "a", at="n9")
+        stage.publish("c2", "b", through="n1")
+        stage.run(0.02)
+        stage.finish()
+
+
+class AllOfOneGroupRestart(Schedule):
+    """All parts of m are cast, but n1 does not have it in b. All of a go down, and come back from their disks."""
+
+    mutant = "confirmed-messages-forgotten-at-a-restart"
+    groups: ClassVar = APART
+
+    def play(self, stage: Stage) -> None:
+        nodes = stage.cluster.scenario.nodes
+        stage.hold("n4", "n1")
+        stage.publish("c1", "a", "b", through="n6")  # m
+        stage.run(0.02)
+        stage.crash("c1", *APART["a"])
+        stage.restart(*APART["a"])
+        stage.run(0.01)
+        stage.believe_in(*nodes)
+        stage.tell(*nodes)
+        stage.run(0.04)
+        stage.look()
+        stage.run(0.02)
+        stage.tell(*nodes, "c2")
+        stage.run(0.04)
+        stage.sees("c2", "a", at="n8")
+        stage.publish("c2", "b", through="n1")
+        stage.run(0.02)
+        stage.finish("c1")
+
+
 PART_SCHEDULES: dict[str, type[Schedule]] = {
     schedule.mutant: schedule
-    for schedule in (AnsweredPartByPart, ConfirmedBeforeItIsDelivered, LostWithWhoWasLeftOut)
+    for schedule in (
+        AnsweredPartByPart,
+        ConfirmedBeforeItIsDelivered,
+        LostWithWhoWasLeftOut,
+        ReadBeforeTheOtherPartIsCast,
+        NotAsked,
+        ReadWhereTheLogIsCopied,
+        ReadWhenAllPartsAreCast,
+        CastWhileItIsAsked,
+        AskedOfOneWhoLacksIt,
+        NewcomerAnswers,
+        NewcomerIsRead,
+        AllOfOneGroupRestart,
+    )
 }
