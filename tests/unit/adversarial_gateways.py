@@ -65,7 +65,7 @@ class GatewayModel:
         self.retry_after_ms = 40
 
     def producer(self, id_: bytes) -> Producer:
-        return self.producers.setdefault(id_, Producer(id_, "client"))
+        return self.producers.setdefault(id_, Producer(id_, "client", "client"))
 
     def read(self, stream: Stream) -> None:
         request = stream.requests.popleft()

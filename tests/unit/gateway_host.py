@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ordercast.core.machine import Effect
+from ordercast.core.machine import Effect, Receive
 from ordercast.gateway.machine import Gateway
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.v1.common_pb2 import Batch, Envelope, Message, RangeOutcome, Span
@@ -28,7 +28,8 @@ class Host(Driven):
     ) -> list[Effect]:
         messages = [Message(payload=b"%d" % (first + index)) for index in range(count)]
         fields = {"producer": client.encode(), "messages": messages, **fields}
-        return self.receive(client, PublishRequest(groups=groups, first_sequence=first, **fields))
+        request = PublishRequest(groups=groups, first_sequence=first, **fields)
+        return self.step(Receive, client, 0, request)
 
     def submit(self, *groups: str, **fields: Any) -> Envelope:
         """For a message that leaves at once."""

@@ -7,6 +7,7 @@ import pytest
 
 from ordercast.core.ids import pack_u64
 from ordercast.core.session_token import merge, tag_of
+from ordercast.gateway.clients import UNJUDGED_MAX, Client, Clients
 from ordercast.gateway.freshness import Freshness
 from ordercast.gateway.intake import (
     PRODUCER_BYTES_MAX,
@@ -54,13 +55,17 @@ def make_node():
     )
     settings = SimpleNamespace(limits=LimitSettings(groups_max=4, producer_messages_max=99))
     handed = []
-    host = SimpleNamespace(hand_in=lambda *given: handed.append(given), handed=handed)
+    host = SimpleNamespace(hand_in=lambda *given: handed.append(given), handed=handed, stepped=0, goal=0)
     return SimpleNamespace(key=KEY, directory=directory, settings=settings, host=host)
 
 
 def request(*groups, producer=b"p", sequence=1, **fields):
     messages = [] if "open_token" in fields else [Message(payload=b"m")]
     return PublishRequest(producer=producer, groups=groups, first_sequence=sequence, messages=messages, **fields)
+
+
+def replies_of(intake, identity):
+    return Replies(intake, Client("client/1", identity), "client/1/1")
 
 
 def wrong_with(intake, made, identity=None):
@@ -220,9 +225,9 @@ def test_a_reply_about_a_group_that_is_gone_meanwhile_has_no_token():
 def test_a_refusal_tells_back_what_the_client_sent():
     """Also what looks like an id: it is the client's, and is not taken for the machine's."""
     node = make_node()
-    publishing = Publishing(node, Intake(node), Freshness(node))
-    replies = Replies(publishing.intake, "me")
-    publishing._submit("client/1", replies, request("a#1", producer=b"a long producer id", sequence=3))
+    publishing = Publishing(node, Intake(node), Freshness(node), Clients())
+    replies = replies_of(publishing.intake, "me")
+    publishing._submit(replies, request("a#1", producer=b"a long producer id", sequence=3))
     (reply,) = replies.waiting
     assert (list(reply.groups), reply.producer) == (["a#1"], b"a long producer id")
     assert (reply.first_sequence, reply.count, reply.credits) == (3, 1, 99)
@@ -232,7 +237,7 @@ def test_a_refusal_tells_back_what_the_client_sent():
 
 def test_replies_that_pile_up_close_the_way_in_until_they_are_taken():
     async def story():
-        replies = Replies(Intake(make_node()), None)
+        replies = replies_of(Intake(make_node()), None)
         for number in range(REPLIES_MAX):
             assert replies.room.is_set()
             replies(PublishReply(groups=["a#1"], first_sequence=number, status=PUBLISH_STATUS_OK))
@@ -259,9 +264,9 @@ def test_what_is_refused_before_the_machine_is_told_when_to_come_back_too(fault)
     node = make_node()
     for name in ("s1", "s2"):
         setattr(node.directory.nodes[name], fault, True)
-    publishing = Publishing(node, Intake(node), Freshness(node))
-    replies = Replies(publishing.intake, None)
-    publishing._submit("client/1", replies, request("a"))
+    publishing = Publishing(node, Intake(node), Freshness(node), Clients())
+    replies = replies_of(publishing.intake, None)
+    publishing._submit(replies, request("a"))
     assert replies.waiting[0].retry_after_ms > 0
 
 
@@ -278,9 +283,8 @@ class Pauses:
 
     def __init__(self, monkeypatch):
         self.node = make_node()
-        self.node.host.caught_up = lambda: asyncio.sleep(0)
-        self.publishing = Publishing(self.node, Intake(self.node), Freshness(self.node))
-        self.replies = Replies(self.publishing.intake, None)
+        self.publishing = Publishing(self.node, Intake(self.node), Freshness(self.node), Clients())
+        self.replies = replies_of(self.publishing.intake, None)
         self.lengths = []
         sleep = asyncio.sleep
 
@@ -292,7 +296,7 @@ class Pauses:
         monkeypatch.setattr("ordercast.gateway.publishing.asyncio.sleep", no_sleep)
 
     async def take(self, *requests):
-        await self.publishing._take("client/1", self.replies, requests)
+        await self.publishing._take(self.replies, requests)
 
     def refuse(self, *_):
         """As the machine would."""
@@ -334,15 +338,78 @@ def test_machines_hear_that_a_client_is_gone_which_they_refused_something():
     node.settings.tls = SimpleNamespace(client_ca=None)
     intake = Intake(node)
     intake.machines = {"d": Gateway("g")}
-    publishing = Publishing(node, intake, Freshness(node))
-    context = SimpleNamespace(auth_context=dict)
+    publishing = Publishing(node, intake, Freshness(node), Clients())
+    context = SimpleNamespace(auth_context=dict, peer=lambda: "ipv4:127.0.0.1:1")
     with publishing._connected(context):
         pass
     assert told == []
-    with publishing._connected(context) as (client, replies):
+    with publishing._connected(context) as replies:
         replies(PublishReply(groups=["a#1"], status=PUBLISH_STATUS_RESOURCE_EXHAUSTED))
     ((domain, role, event),) = told
-    assert (domain, role, event.process) == ("d", ROLE, client)
+    assert (domain, role, event.process) == ("d", ROLE, replies.source)
+
+
+# ------------------------------------------------------------------------------------------------------ clients
+
+
+def context_of(peer, identity=None):
+    auth = {"transport_security_type": [b"ssl"], "x509_common_name": [identity.encode()]} if identity else {}
+    return SimpleNamespace(auth_context=lambda: auth, peer=lambda: peer)
+
+
+def test_streams_of_a_connection_are_one_client_and_those_of_an_identity_too():
+    clients = Clients()
+    with (
+        clients.present(context_of("ipv4:10.0.0.1:5")) as first,
+        clients.present(context_of("ipv4:10.0.0.1:5")) as again,
+        clients.present(context_of("ipv4:10.0.0.1:6")) as other,
+        clients.present(context_of("ipv4:10.0.0.1:7", "me")) as me,
+        clients.present(context_of("ipv4:10.0.0.2:7", "me")) as me_elsewhere,
+    ):
+        assert first is again
+        assert me is me_elsewhere
+        assert len({first.name, other.name, me.name}) == 3
+    with clients.present(context_of("ipv4:10.0.0.1:5")) as later:
+        assert later is not first, "nothing is remembered of a client without a call"
+
+
+class Stepping:
+    """As much of a host as a client looks at: events are stepped when the test says so."""
+
+    def __init__(self):
+        self.stepped = self.goal = 0
+        self._moved = asyncio.Event()
+
+    async def caught_up(self, goal):
+        while self.stepped < goal:
+            await self._moved.wait()
+
+    def step(self):
+        self.stepped = self.goal
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+
+
+def test_however_many_calls_a_client_has_few_of_its_requests_wait_to_be_judged():
+    async def story():
+        host, client, handed = Stepping(), Client("client/1", None), []
+
+        async def call(number):
+            await client.room(host, 1)
+            host.goal += 1
+            client.handed(host, 1)
+            handed.append(number)
+
+        calls = [asyncio.create_task(call(number)) for number in range(3 * UNJUDGED_MAX)]
+        while not all(task.done() for task in calls):
+            before = len(handed)
+            host.step()
+            for _ in range(10 * UNJUDGED_MAX):
+                await asyncio.sleep(0)
+            assert 0 < len(handed) - before <= UNJUDGED_MAX
+        assert handed == list(range(3 * UNJUDGED_MAX)), "in their turn"
+
+    asyncio.run(story())
 
 
 # ------------------------------------------------------------------------------------------------------- turns
@@ -350,8 +417,8 @@ def test_machines_hear_that_a_client_is_gone_which_they_refused_something():
 
 def make_publishing():
     node = make_node()
-    publishing = Publishing(node, Intake(node), Freshness(node))
-    return node, publishing, Replies(publishing.intake, None)
+    publishing = Publishing(node, Intake(node), Freshness(node), Clients())
+    return node, publishing, replies_of(publishing.intake, None)
 
 
 def statuses(publishing, replies, *requests):
@@ -359,7 +426,7 @@ def statuses(publishing, replies, *requests):
     found = []
     for made in requests:
         before = len(replies.waiting)
-        publishing._submit("client/1", replies, made)
+        publishing._submit(replies, made)
         found.append(replies.waiting[-1].status if len(replies.waiting) > before else PUBLISH_STATUS_OK)
     return found
 

@@ -21,7 +21,7 @@ class Sent:
 
 
 def producer_of(waiting: list[Sent], undecided: list[Sent]) -> Producer:
-    producer = Producer(b"p", "c1")
+    producer = Producer(b"p", "c1", "c1")
     for number, envelope in enumerate(undecided):
         producer.undecided[envelope_id(1, number)] = (envelope.groups, not envelope.unordered)
     for number, item in enumerate(waiting):

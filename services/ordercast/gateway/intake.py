@@ -123,9 +123,9 @@ class Intake:
             return self.tokens.sign_seen(domain, Seen.FromString(session))
         return self.tokens.sign(domain, session)
 
-    def credits(self) -> int:
-        """What a producer may send that has nothing here."""
-        of_machines = [machine.credits() for machine in self.machines.values()]
+    def credits(self, source: str = "") -> int:
+        """What a producer may send that has nothing here; of whoever this stream is of, if there is one."""
+        of_machines = [machine.credits(source) for machine in self.machines.values()]
         return min(of_machines, default=self.node.settings.limits.producer_messages_max)
 
     def _groups(self, names: Sequence[str]) -> list[Group]:
@@ -169,7 +169,7 @@ class Intake:
         group = directory.groups.get(name) or directory.group_by_name.get(name)
         return group.domain if group is not None else ""
 
-    def refusal(self, request: PublishRequest, wrong: Wrong) -> PublishReply:
+    def refusal(self, request: PublishRequest, wrong: Wrong, source: str) -> PublishReply:
         return PublishReply(
             producer=request.producer,
             groups=request.groups,
@@ -178,7 +178,7 @@ class Intake:
             status=wrong.status,
             detail=str(wrong),
             open_token=request.open_token,
-            credits=self.credits(),
+            credits=self.credits(source),
             retry_after_ms=round(wrong.retry_after_s * 1000),
         )
 

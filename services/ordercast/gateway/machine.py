@@ -33,6 +33,7 @@ from ordercast.gateway.opened import Open
 from ordercast.gateway.pressure import RETRY_S_UNKNOWN, Pressure
 from ordercast.gateway.producer import NOTHING_SEEN, Groups, Producer, Waiting
 from ordercast.gateway.settings import GatewaySettings
+from ordercast.gateway.turns import Refusals, as_fit, client_of
 from ordercast.v1.common_pb2 import (
     REFUSAL_FENCED,
     REFUSAL_UNSPECIFIED,
@@ -76,6 +77,7 @@ class Gateway:
         self.waiting: dict[bytes, Producer] = {}
         self.waiting_bytes = 0
         self.pressure = Pressure(self.settings)
+        self.refusals = Refusals()
         #: By rising counter.
         self.open: dict[bytes, Open] = {}
         self.open_by_group: dict[str, int] = {}
@@ -188,11 +190,10 @@ class Gateway:
         self._may_fill = True
         for producer in self.producers.values():
             gone, behind = producer.give_up(groups)
-            if gone and not producer.outstanding:
-                self.pressure.producers -= 1
             for item in gone:
                 self._give_back(item, PUBLISH_STATUS_NOT_FOUND, self._being_deleted(item.groups))
             for item in behind:
+                self.refusals.add(item.client, producer.id)
                 self._give_back(
                     item, PUBLISH_STATUS_SEQUENCE_GAP, "an earlier request was given up: repeat this one"
                 )
@@ -248,14 +249,13 @@ class Gateway:
         status, detail = self._may_enter(producer, item)
         if status != PUBLISH_STATUS_OK:
             producer.refuse(item)
+            self.refusals.add(event.source, producer.id)
             self._refuse(event.source, request, status, detail)
             return
         if request.session:
             self.see(producer, request.session)
-        if not producer.outstanding:
-            self.pressure.producers += 1
         producer.accept(item)
-        item.taken = self.pressure.took(item.cost, self.now)
+        item.taken = self.pressure.took(client_of(event.source), producer.id, groups, item.cost, self.now)
         self.waiting_bytes += item.size
         self.waiting[producer.id] = producer
         # Others could not leave before it came, and to look at all that waits with each request would take long.
@@ -284,8 +284,8 @@ class Gateway:
             return PUBLISH_STATUS_SEQUENCE_GAP, "an earlier request was refused: repeat that first"
         if producer.outstanding + item.cost > self.settings.producer_messages_max:
             return PUBLISH_STATUS_RESOURCE_EXHAUSTED, "out of credits"
-        if not self.pressure.admits(producer.outstanding, item.cost):
-            self.pressure.refused(item.cost, self.now)
+        if not self.pressure.admits(client_of(item.client), item.cost):
+            self.pressure.refused(client_of(item.client), item.cost, self.now)
             return PUBLISH_STATUS_RESOURCE_EXHAUSTED, "more than this gateway can order soon"
         if self.waiting_bytes and self.waiting_bytes + item.size > self.settings.waiting_bytes_max:
             return PUBLISH_STATUS_RESOURCE_EXHAUSTED, "too much waits at this gateway"
@@ -317,23 +317,23 @@ class Gateway:
             count=len(request.messages),
             status=status,
             detail=detail,
-            credits=self.credits(request.producer),
+            credits=self.credits(client, request.producer),
             open_token=request.open_token,
             retry_after_ms=round(retry_after_s * 1000),
         )
         self.out.append(Send((client,), reply))
 
-    def credits(self, id_: bytes = b"") -> int:
+    def credits(self, source: str = "", id_: bytes = b"") -> int:
         """What a producer may have here without an answer; one that has nothing here, unless it is named."""
-        producer = self.producers.get(id_)
-        return self.pressure.credits(0 if producer is None else producer.outstanding)
+        return self.pressure.credits(client_of(source), id_)
 
     def _producer(self, id_: bytes, client: str) -> Producer:
-        producer = self.producers.pop(id_, None) or Producer(id_, client)
+        producer = self.producers.pop(id_, None) or Producer(id_, client, client_of(client))
         if producer.client != client:
             # On a new stream its requests start with what has no receipt yet.
             producer.refused.clear()
-        producer.client = client
+            self.refusals.drop(producer.client, id_)
+            producer.client, producer.owner = client, client_of(client)
         self.producers[id_] = producer
         self._forget_producers(producer)
         return producer
@@ -349,6 +349,8 @@ class Gateway:
             is_late = count > self.settings.producers_refused_max and not oldest.requests and not oldest.undecided
             if oldest is present or not (oldest.is_idle or is_late):
                 self.producers[id_] = oldest
+            else:
+                self.refusals.drop(oldest.client, id_)
 
     # ---------------------------------------------------------------------------------------- envelopes
 
@@ -356,18 +358,31 @@ class Gateway:
         """[E6] By destination set, from all these producers; what arrives meanwhile fills the next envelope."""
         while self.waiting and len(self.open) < self.settings.envelopes_open_max:
             filled: dict[Groups, list[Waiting]] = {}
+            #: How much each client has under way, or None if nothing more of it may leave.
+            clients: dict[str, int | None] = {}
+            first: dict[Groups, int] = {}
             for producer in producers:
+                if producer.owner not in clients:
+                    clients[producer.owner] = self.pressure.under_way_of(producer.owner)
+                under_way = clients[producer.owner]
+                if under_way is None:
+                    continue
                 for item in producer.ready():
                     filled.setdefault(item.groups, []).append(item)
+                    first[item.groups] = min(first.get(item.groups, under_way), under_way)
             sent = False
-            for groups, items in filled.items():
+            for groups, items in sorted(filled.items(), key=lambda filling: first[filling[0]]):
                 if not self._has_room(groups):
                     continue
-                fit, is_full = self._as_fit(items)
-                if is_full or not self._shall_wait(groups):
-                    sent = self._submit(groups, fit) or sent
+                fit = as_fit(items, self.settings, self.pressure, self._client)
+                if fit.items and (fit.is_full or not self._shall_wait(groups)):
+                    sent = self._submit(groups, fit.items) or sent
             if not sent:
                 return
+
+    def _client(self, item: Waiting) -> str:
+        """The producer's, as it is now: its requests may have come over several connections, but stay in order."""
+        return self.producers[item.producer].owner
 
     def _has_room(self, groups: Groups) -> bool:
         """No group takes more than a quarter of what may be open: one without a quorum must not stop others."""
@@ -383,19 +398,6 @@ class Gateway:
         """
         return groups in self.unanswered and self.pressure.is_high(self.now)
 
-    def _as_fit(self, items: list[Waiting]) -> tuple[list[Waiting], bool]:
-        """From the front, so that no producer's message overtakes, and whether that is as much as there can be."""
-        messages_max, bytes_max = self.settings.envelope_messages_max, self.settings.envelope_bytes_max
-        fit: list[Waiting] = []
-        count = size = 0
-        for item in items:
-            count += len(item.messages)
-            size += item.size
-            if fit and (count > messages_max or size > bytes_max):
-                return fit, True
-            fit.append(item)
-        return fit, count >= messages_max or size >= bytes_max
-
     def _submit(self, groups: Groups, items: list[Waiting]) -> bool:
         assert self.view is not None
         coordinator = self._choose_coordinator(groups)
@@ -407,6 +409,7 @@ class Gateway:
             producer = self.producers[item.producer]
             producer.waiting.remove(item)
             self.waiting_bytes -= item.size
+            self.pressure.leaves(item.taken, self.now)
             # Those that have not had a turn come first, next time.
             self.waiting.pop(producer.id, None)
             if producer.waiting:
@@ -579,8 +582,6 @@ class Gateway:
                 producer.outstanding -= item.cost
                 del producer.requests[item.key]
                 self.pressure.gave(item.taken, self.now)
-            if not producer.outstanding:
-                self.pressure.producers -= 1
             outcomes = [opened.delivered[group].outcomes[index] for group in opened.groups]
             first = next((outcome for outcome in outcomes if outcome.refusal), outcomes[0])
             reply = PublishReply(
@@ -591,7 +592,7 @@ class Gateway:
                 epoch=first.epoch,
                 last_sequence=first.last_sequence,
                 session=self.session_of([producer]),
-                credits=self.credits(range_.producer),
+                credits=self.credits(producer.client, range_.producer),
                 open_token=range_.open_token,
             )
             if first.refusal != REFUSAL_UNSPECIFIED:
@@ -685,6 +686,7 @@ class Gateway:
 
     def _on_new_stream(self, client: str) -> None:
         """A client connected: its requests start with what has no receipt yet."""
-        for producer in self.producers.values():
-            if producer.client == client:
+        for id_ in self.refusals.take(client):
+            producer = self.producers.get(id_)
+            if producer is not None and producer.client == client:
                 producer.refused.clear()

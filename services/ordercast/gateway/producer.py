@@ -68,7 +68,9 @@ class Waiting:
 @dataclass(slots=True)
 class Producer:
     id: bytes
+    #: The stream that it was last heard on, and whose that is.
     client: str
+    owner: str
     #: The highest sn this producer has seen: acknowledged, delivered to it, or decided here.
     clock: int = NOTHING_SEEN
     #: The same in virtually synchronous groups.
@@ -162,6 +164,8 @@ class Producer:
         A message may not overtake: with m1 to {A}, m2 to {A, B}, m3 to {A} waiting, m3 must not ride with m1.
         Messages to the same set leave in sequence even if they are unordered, for a gap would be refused.
         """
+        if len(self.waiting) == 1 and not self.undecided:
+            return [self.waiting[0]]  # As it mostly is, and all that waits is looked at often.
         taken: list[Waiting] = []
         busy = dict.fromkeys(self.busy_sets())
         claims: dict[str, Groups] = dict.fromkeys(self.busy_groups(), _HELD_BACK)

@@ -9,12 +9,12 @@ from typing import Any
 import grpc
 
 from ordercast.core.machine import Ended
+from ordercast.gateway.clients import UNJUDGED_MAX, Client, Clients
 from ordercast.gateway.freshness import Freshness
 from ordercast.gateway.intake import Intake, Turns, Wrong, owner_of, place_of
 from ordercast.gateway.pressure import RETRY_S_MIN
 from ordercast.runtime.node import Node
 from ordercast.runtime.status import Refused
-from ordercast.runtime.tls import client_identity
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,
     PUBLISH_STATUS_INVALID_ARGUMENT,
@@ -36,10 +36,8 @@ ROLE = "gateway"
 #: A client that does not read its replies is not read from either.
 REPLIES_MAX = 8192
 #: Nor is one that is refused and goes on writing, for a while: with many such, longer, so that a gateway looks at
-#: one of them in so many seconds.
+#: one of them in so many seconds. A single call that is refused is answered after that time, for the same reason.
 PAUSE_S = 0.05
-#: Requests of one client that the machine has not judged.
-UNJUDGED_MAX = 64
 LOOK_S = 0.02
 
 CODE_OF: dict[int, grpc.StatusCode] = {
@@ -55,17 +53,22 @@ CODE_OF: dict[int, grpc.StatusCode] = {
 class Replies:
     """What the machine has for one client; whatever queued up while the last frame was written is the next."""
 
-    def __init__(self, intake: Intake, identity: str | None) -> None:
+    def __init__(self, intake: Intake, client: Client, source: str) -> None:
         self.intake = intake
-        self.identity = identity
+        self.client = client
+        self.identity = client.identity
+        #: The name that the machine answers to.
+        self.source = source
         self.turns = Turns()
         self.waiting: list[PublishReply] = []
         #: Messages that the machine has and has not answered, and whether answers are on their way to the client.
         self.unanswered = 0
         self.is_writing = False
-        #: How many requests were refused, and when the last of them is worth repeating.
+        #: How many requests there were, how many were refused, and when the last of these is worth repeating.
+        self.asked = 0
         self.refused = 0
         self.retry_after_s = 0.0
+        self._looked = (0, 0)
         self.news = asyncio.Event()
         self.room = asyncio.Event()
         self.room.set()
@@ -88,6 +91,12 @@ class Replies:
         if len(self.waiting) >= REPLIES_MAX:
             self.room.clear()
 
+    def is_mostly_refused(self) -> bool:
+        """Of what was asked since it was last looked at."""
+        asked, refused = self.asked - self._looked[0], self.refused - self._looked[1]
+        self._looked = (self.asked, self.refused)
+        return refused * 2 > asked
+
     async def take(self) -> list[PublishReply]:
         await self.news.wait()
         self.news.clear()
@@ -97,62 +106,64 @@ class Replies:
 
 
 class Publishing:
-    def __init__(self, node: Node, intake: Intake, freshness: Freshness) -> None:
+    def __init__(self, node: Node, intake: Intake, freshness: Freshness, clients: Clients) -> None:
         self.node = node
         self.intake = intake
         self.freshness = freshness
+        self._present = clients.present
         #: Streams and single calls together.
         self.clients = 0
-        #: Streams that are not read from for a while.
+        #: Streams that are not read from for a while, and calls that are not answered.
         self._pausing = 0
         self._numbers = itertools.count(1)
 
     @contextlib.contextmanager
-    def _connected(self, context: Any) -> Iterator[tuple[str, Replies]]:
+    def _connected(self, context: Any) -> Iterator[Replies]:
         """With a name for the machine to answer to. Names of processes have no slash."""
         settings = self.node.settings
         if self.clients >= settings.limits.connections_max:
             raise Refused(
                 grpc.StatusCode.RESOURCE_EXHAUSTED, "too many clients", "TOO_MANY_STREAMS", retry_after_s=1.0
             )
-        identity = client_identity(context)
-        if identity is None and settings.tls.client_ca is not None:
-            # Its producers would be nobody's, and could be given the names of somebody's.
-            raise Refused(grpc.StatusCode.UNAUTHENTICATED, "the certificate names nobody", "NO_IDENTITY")
-        client = f"client/{next(self._numbers)}"
-        replies = Replies(self.intake, identity)
-        self.node.host.endpoints[client] = replies
-        self.clients += 1
-        try:
-            yield client, replies
-        finally:
-            self.clients -= 1
-            del self.node.host.endpoints[client]
-            if replies.refused:
-                # Machines remember what they refused, so that nothing of this client overtakes it.
-                for domain in self.intake.machines:
-                    self.node.host.tell(domain, ROLE, Ended(*self.node.host.clock.read(), client, 0))
+        with self._present(context) as client:
+            if client.identity is None and settings.tls.client_ca is not None:
+                # Its producers would be nobody's, and could be given the names of somebody's.
+                raise Refused(grpc.StatusCode.UNAUTHENTICATED, "the certificate names nobody", "NO_IDENTITY")
+            source = f"{client.name}/{next(self._numbers)}"
+            replies = Replies(self.intake, client, source)
+            self.node.host.endpoints[source] = replies
+            self.clients += 1
+            try:
+                yield replies
+            finally:
+                self.clients -= 1
+                del self.node.host.endpoints[source]
+                if replies.refused:
+                    # Machines remember what they refused, so that nothing of this client overtakes it.
+                    for domain in self.intake.machines:
+                        self.node.host.tell(domain, ROLE, Ended(*self.node.host.clock.read(), source, 0))
 
-    def _submit(self, client: str, replies: Replies, request: PublishRequest) -> None:
+    def _submit(self, replies: Replies, request: PublishRequest) -> None:
         place = place_of(request)
+        replies.asked += 1
         try:
             replies.turns.check(request)
             domain = self.intake.admit(request, replies.identity)
         except Wrong as wrong:
             replies.turns.refused(place, wrong.status)
-            replies.add(self.intake.refusal(request, wrong))
+            replies.add(self.intake.refusal(request, wrong, replies.source))
             return
         replies.turns.admitted(place)
         replies.unanswered += max(len(request.messages), 1)
-        self.node.host.hand_in(domain, client, request)
+        self.node.host.hand_in(domain, replies.source, request)
+        replies.client.handed(self.node.host, 1)
 
     async def stream(self, context: Any) -> None:
-        with self._connected(context) as (client, replies):
-            credits_ = self.intake.credits()
+        with self._connected(context) as replies:
+            credits_ = self.intake.credits(replies.source)
             await context.write(PublishStreamResponse(credits=credits_, owner=owner_of(replies.identity)))
             tasks = [
-                asyncio.create_task(work)
-                for work in (self._read(client, replies, context), self._write(replies, context))
+                asyncio.create_task(work) for work in (self._read(replies, context), self._write(replies, context))
             ]
             try:
                 done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -163,7 +174,7 @@ class Publishing:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _read(self, client: str, replies: Replies, context: Any) -> None:
+    async def _read(self, replies: Replies, context: Any) -> None:
         while True:
             await self.node.host.room.wait()
             frame: PublishStreamRequest | Any = await context.read()
@@ -173,26 +184,29 @@ class Publishing:
                     await asyncio.sleep(LOOK_S)
                 return
             for first in range(0, len(frame.requests), UNJUDGED_MAX):
-                await self._take(client, replies, frame.requests[first : first + UNJUDGED_MAX])
+                await self._take(replies, frame.requests[first : first + UNJUDGED_MAX])
 
-    async def _take(self, client: str, replies: Replies, requests: Sequence[PublishRequest]) -> None:
+    async def _take(self, replies: Replies, requests: Sequence[PublishRequest]) -> None:
         """A client that writes on after a refusal costs time, for all of that is refused as well.
 
         So nothing more is read for a while, and it is the transport that holds the client back.
         """
-        refused_before = replies.refused
+        await replies.room.wait()
         for request in requests:
-            await replies.room.wait()
             await self.freshness.settle(request.groups)
-            self._submit(client, replies, request)
-        await self.node.host.caught_up()
-        if (replies.refused - refused_before) * 2 > len(requests):
-            self._pausing += 1
-            try:
-                # No longer than it was told to wait: who does so is read from at once.
-                await asyncio.sleep(min(PAUSE_S * self._pausing, replies.retry_after_s))
-            finally:
-                self._pausing -= 1
+        await replies.client.room(self.node.host, len(requests))
+        for request in requests:
+            self._submit(replies, request)
+        if replies.is_mostly_refused():
+            await self._pause(replies)
+
+    async def _pause(self, replies: Replies) -> None:
+        """No longer than the client was told to wait: who does so is read from at once."""
+        self._pausing += 1
+        try:
+            await asyncio.sleep(min(PAUSE_S * self._pausing, replies.retry_after_s))
+        finally:
+            self._pausing -= 1
 
     async def _write(self, replies: Replies, context: Any) -> None:
         while True:
@@ -204,12 +218,14 @@ class Publishing:
         """One request, and all its receipts. The caller's deadline ends the waiting, not the message."""
         wanted = max(len(request.messages), 1)
         response = PublishResponse()
-        with self._connected(context) as (client, replies):
+        with self._connected(context) as replies:
             await self.freshness.settle(request.groups)
-            self._submit(client, replies, request)
+            await replies.client.room(self.node.host, 1)
+            self._submit(replies, request)
             while wanted > 0:
                 for reply in await replies.take():
                     if reply.status != PUBLISH_STATUS_OK:
+                        await self._pause(replies)
                         raise refused(reply)
                     wanted -= max(reply.count, 1)
                     response.replies.append(reply)

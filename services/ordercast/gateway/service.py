@@ -7,6 +7,7 @@ from typing import ClassVar
 from ordercast.core.machine import Machine
 from ordercast.gateway.administration import Administration
 from ordercast.gateway.casting import CastingGateway
+from ordercast.gateway.clients import Clients
 from ordercast.gateway.cursors import Cursors
 from ordercast.gateway.freshness import Freshness
 from ordercast.gateway.intake import Intake
@@ -38,7 +39,7 @@ class GatewayProcess:
         cursors = Cursors(node)
         freshness = Freshness(node)
         self.subscribing = Subscribing(node, self.intake, self.reading, cursors, freshness)
-        self.publishing = Publishing(node, self.intake, freshness)
+        self.publishing = Publishing(node, self.intake, freshness, Clients())
         self.admin = Administration(node, self.reading, cursors, self.subscribing, self.planner())
         limits = node.settings.limits
         self.settings = GatewaySettings(

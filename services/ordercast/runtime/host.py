@@ -122,7 +122,8 @@ class Host:
         self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
         self._events: deque[tuple[Slot, Event]] = deque()
-        self._stepped = 0
+        #: Events, since the start.
+        self.stepped = 0
         self._held = 0
         self._last_ticket = 0
         #: Set and replaced whenever something was stepped or became durable.
@@ -238,7 +239,7 @@ class Host:
                     break
                 slot, event = self._events.popleft()
                 self._step(slot, event)
-                self._stepped += 1
+                self.stepped += 1
             else:
                 self._schedule()
             if self._has_barrier:
@@ -262,10 +263,15 @@ class Host:
         if self.waiting <= WAITING_MAX // 2:
             self.room.set()
 
-    async def caught_up(self) -> None:
-        """Returns when all events that came before were stepped."""
-        goal = self._stepped + len(self._events)
-        while self._stepped < goal:
+    @property
+    def goal(self) -> int:
+        """What `stepped` will be when all events that came so far were stepped."""
+        return self.stepped + len(self._events)
+
+    async def caught_up(self, goal: int | None = None) -> None:
+        """Returns when all events that came before were stepped, or those up to an earlier goal."""
+        goal = self.goal if goal is None else goal
+        while self.stepped < goal:
             await self._moved.wait()
 
     async def synced(self) -> None:
