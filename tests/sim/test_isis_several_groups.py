@@ -1,4 +1,4 @@
-"""What answers one part of a message to several groups comes behind all of it, whoever speaks and whenever it came."""
+"""Answers to one part of a message to several groups come behind all of it, whoever speaks, whenever it came."""
 
 import pytest
 
