@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -21,6 +23,9 @@ import ordercast
 from ordercast.cli.connection import GATEWAY_VARIABLE
 from ordercast.cli.main import COMMANDS, app, load
 from ordercast.local.cluster import HOST, LocalCluster, free_ports, wait_until
+from ordercast.v1.sequencer_pb2 import DescribeReplicaRequest
+from ordercast.v1.sequencer_pb2_grpc import SequencerServiceStub
+from tests.left_out import leave_out
 
 #: Nobody listens there.
 NOWHERE = ("-g", f"{HOST}:1", "--timeout", "0.5")
@@ -574,6 +579,47 @@ def test_services_apart_are_processes_of_their_own(tmp_path: Path) -> None:
         assert document("publish", "only", "hello", "-g", f"{HOST}:{port}")["offsets"] == {"only": 0}
         started.signal(signal.SIGINT)
         assert started.end() == 0
+
+
+@pytest.fixture
+def openssl() -> None:
+    if shutil.which("openssl") is None:
+        leave_out("`ordercast up --tls`: there is no openssl here")
+
+
+@pytest.mark.usefixtures("openssl")
+def test_with_tls_a_local_cluster_makes_its_certificates_and_clients_are_no_processes(tmp_path: Path) -> None:
+    port = row_of_ports(5)
+    with up(tmp_path, "--nodes", "1", "--separate", "--port", str(port), "--tls", "--json") as started:
+        shown = started.document()
+        files = {option: Path(path) for option, path in shown["tls"].items()}
+        options = [f"--{option.replace('_', '-')}={path}" for option, path in files.items()]
+        gateway = ("-g", f"{HOST}:{port}")
+        document("group", "create", "only", *gateway, *options)
+        assert document("publish", "only", "hello", *gateway, *options)["offsets"] == {"only": 0}
+        assert run("publish", "only", "hello", *gateway, "--timeout", "2", options[0]).exit_code != 0
+
+        (sequencer,) = [process for process in shown["processes"] if process["services"] == ["sequencer"]]
+        as_client = grpc.ssl_channel_credentials(
+            *(files[name].read_bytes() for name in ("ca", "cert_key", "cert"))
+        )
+        with grpc.secure_channel(f"{HOST}:{sequencer['peer_port']}", as_client) as channel:
+            describe = SequencerServiceStub(channel).DescribeReplica
+            with pytest.raises(grpc.RpcError) as caught:
+                describe(DescribeReplicaRequest(group="only#1"), timeout=20)
+            assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
+        started.signal(signal.SIGINT)
+        assert started.end() == 0
+    folder = tmp_path / "tls"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(key.stat().st_mode) for key in folder.glob("*.key")} == {0o600}
+
+
+def test_certificates_need_openssl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = run("up", "--data", str(tmp_path / "data"), "--port", str(row_of_ports(6)), "--tls")
+    assert result.exit_code == 2
+    assert "openssl, which is not here: install it" in result.stderr
 
 
 def test_off_a_terminal_each_event_is_a_line(tmp_path: Path) -> None:

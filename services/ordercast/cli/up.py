@@ -29,8 +29,10 @@ from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, err, out, print_json
 
 if TYPE_CHECKING:
+    from ordercast.local.certificates import LocalCertificates
     from ordercast.local.cluster import LocalCluster, Member
 
+TLS_FOLDER = "tls"
 DIRECTORY_DEFAULT = Path("ordercast-data")
 PORT_DEFAULT = 7400
 PORT_MAX = 65_535
@@ -72,6 +74,9 @@ def up(
         str | None,
         typer.Option(metavar="HOST:PORT", help="Send telemetry there: see `ordercast serve telemetry`."),
     ] = None,
+    tls: Annotated[
+        bool, typer.Option("--tls", help="Encrypt everything, with certificates that are made in DIR/tls.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Run a cluster of real processes on this machine, until Ctrl-C. A process that dies is started again.
@@ -80,7 +85,7 @@ def up(
     With --json, one document tells where everything is as soon as the cluster serves.
 
     Examples: `ordercast up` · `ordercast up --nodes 5 --data /tmp/five --port 7500` · `ordercast up --separate` ·
-    `ordercast up --telemetry 127.0.0.1:4317`
+    `ordercast up --telemetry 127.0.0.1:4317` · `ordercast up --tls`
     """
     from ordercast.local.cluster import LocalCluster
 
@@ -97,9 +102,10 @@ def up(
         check_ports(cluster)
         if is_new:
             write_shape(data, shape)
+        certificates = make_certificates(cluster) if tls else None
         with cluster, Screen(json) as screen, StopRequests() as requests:
-            supervisor = Supervisor(cluster, screen, requests)
-            code = supervisor.run(lambda: announce(cluster, screen, port, json))
+            supervisor = Supervisor(cluster, screen, requests, Probes(cluster, certificates))
+            code = supervisor.run(lambda: announce(cluster, screen, port, json, certificates))
     if supervisor.failure:
         fail(code, supervisor.failure)
     raise typer.Exit(code)
@@ -210,6 +216,22 @@ def check_ports(cluster: "LocalCluster") -> None:
                 )
 
 
+def make_certificates(cluster: "LocalCluster") -> "LocalCertificates":
+    """And tell processes to use them."""
+    from ordercast.local.certificates import CertificateError, LocalCertificates
+
+    certificates = LocalCertificates(cluster.directory.resolve() / TLS_FOLDER)
+    try:
+        certificates.make(cluster.members)
+    except CertificateError as error:
+        fail(ExitCode.USAGE, f"--tls: {error}")
+    except OSError as error:
+        fail(ExitCode.USAGE, f"--tls: {certificates.folder} cannot be used: {error.strerror}")
+    for member in cluster.members.values():
+        member.extra += certificates.settings_of(member.name)
+    return certificates
+
+
 def is_free(host: str, port: int) -> bool:
     with socket.socket() as probe:
         # Connections that are still being closed do not count; somebody who listens does.
@@ -272,12 +294,14 @@ class Watched:
 
 
 class Supervisor:
-    def __init__(self, cluster: "LocalCluster", screen: "Screen", requests: StopRequests) -> None:
+    def __init__(
+        self, cluster: "LocalCluster", screen: "Screen", requests: StopRequests, probes: "Probes"
+    ) -> None:
         self.cluster = cluster
         self.screen = screen
         self.requests = requests
         self.watched = {name: Watched(member) for name, member in cluster.members.items()}
-        self.probes = Probes(cluster)
+        self.probes = probes
         self.probe_at = 0.0
         #: Why the cluster could not be started.
         self.failure = ""
@@ -393,25 +417,24 @@ class Supervisor:
 class Probes:
     """Asks all processes at once whether they serve, over connections that stay open."""
 
-    def __init__(self, cluster: "LocalCluster") -> None:
+    def __init__(self, cluster: "LocalCluster", certificates: "LocalCertificates | None") -> None:
         import grpc
         from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
 
         from ordercast.local.cluster import HOST
         from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 
-        # A process that was restarted shall not wait for a connection that was given up for long.
-        options = [("grpc.max_reconnect_backoff_ms", 1000), ("grpc.initial_reconnect_backoff_ms", 100)]
         self.cluster = cluster
         self.failed = grpc.RpcError
         self.health = health_pb2
         self.checks: dict[str, Any] = {}
         self.gateways: dict[str, Any] = {}
         for name, member in cluster.members.items():
-            peer = grpc.insecure_channel(f"{HOST}:{member.peer_port}", options=options)
+            # At the peers' port nobody but a process is answered: so it is asked as itself.
+            peer = _channel(f"{HOST}:{member.peer_port}", certificates, name)
             self.checks[name] = health_pb2_grpc.HealthStub(peer)
             if member.client_port is not None:
-                client = grpc.insecure_channel(f"{HOST}:{member.client_port}", options=options)
+                client = _channel(f"{HOST}:{member.client_port}", certificates, "client")
                 self.gateways[name] = GatewayServiceStub(client)
 
     def serving(self) -> dict[str, bool]:
@@ -447,6 +470,18 @@ class Probes:
                     counts[replica] = counts.get(replica, 0) + 1
             return counts
         return None
+
+
+def _channel(address: str, certificates: "LocalCertificates | None", shown: str) -> Any:
+    import grpc
+
+    # A process that was restarted shall not wait for a connection that was given up for long.
+    options = [("grpc.max_reconnect_backoff_ms", 1000), ("grpc.initial_reconnect_backoff_ms", 100)]
+    if certificates is None:
+        return grpc.insecure_channel(address, options=options)
+    files = (certificates.ca, certificates.key(shown), certificates.cert(shown))
+    credentials = grpc.ssl_channel_credentials(*(path.read_bytes() for path in files))
+    return grpc.secure_channel(address, credentials, options=options)
 
 
 # ------------------------------------------------------------------------------------------------------ showing
@@ -541,12 +576,16 @@ def last_words(log: Path) -> str:
     return line[:LOG_CHARS_SHOWN]
 
 
-def announce(cluster: "LocalCluster", screen: Screen, port: int, json: bool) -> None:
+def announce(
+    cluster: "LocalCluster", screen: Screen, port: int, json: bool, certificates: "LocalCertificates | None"
+) -> None:
+    tls = _client_files(certificates)
     if json:
         print_json(
             {
                 "gateways": cluster.gateways,
                 "data": str(cluster.directory.resolve()),
+                "tls": {option: str(path) for option, path in tls.items()} or None,
                 "processes": [
                     {
                         "name": member.name,
@@ -564,6 +603,7 @@ def announce(cluster: "LocalCluster", screen: Screen, port: int, json: bool) -> 
         out.file.flush()
         return
     where = "" if port == PORT_DEFAULT else f" -g {cluster.gateways[0]}"
+    where += "".join(f" --{option.replace('_', '-')} {path}" for option, path in tls.items())
     screen.tell(f"The cluster serves. Gateways: {', '.join(cluster.gateways)}")
     screen.tell(f"Its data is kept in {cluster.directory}; delete that directory to start afresh.")
     screen.tell("Try it in another terminal:")
@@ -571,3 +611,11 @@ def announce(cluster: "LocalCluster", screen: Screen, port: int, json: bool) -> 
     screen.tell(f"  ordercast publish a,b 'hello, both'{where}")
     screen.tell(f"  ordercast subscribe a --from earliest{where}")
     screen.tell("Ctrl-C stops it.")
+
+
+def _client_files(certificates: "LocalCertificates | None") -> dict[str, Path]:
+    """What commands have to be told, by option."""
+    if certificates is None:
+        return {}
+    shown = {"cert": certificates.cert("client"), "cert_key": certificates.key("client")}
+    return {"ca": certificates.ca} | shown
