@@ -183,25 +183,40 @@ def test_who_does_not_show_a_ticket_in_time_is_cut_off(monkeypatch, said):
     run(story)
 
 
-def test_no_more_strangers_are_let_wait_than_there_is_room_for(monkeypatch):
+@pytest.mark.parametrize("limit", ["STRANGERS_MAX", "STRANGERS_PER_ADDRESS_MAX"])
+def test_when_there_are_too_many_strangers_the_oldest_go_and_a_member_gets_in(monkeypatch, limit):
     async def story(listener):
-        monkeypatch.setattr(frame_listener, "STRANGERS_MAX", 3)
+        monkeypatch.setattr(frame_listener, limit, 3)
         # All of them are there before the listener gets a turn.
         strangers = [socket.create_connection((HOST, listener.port)) for _ in range(10)]
         for stranger in strangers:
             stranger.setblocking(False)
         loop = asyncio.get_running_loop()
-        for stranger in strangers[3:]:
+        for stranger in strangers[:-3]:
             with contextlib.suppress(ConnectionError):
                 assert await loop.sock_recv(stranger, 1) == b""
-        for stranger in strangers[:3]:
+        for stranger in strangers[-3:]:
             with pytest.raises(BlockingIOError):
                 stranger.recv(1)
+        assert await is_let_in(listener, listener.ticket(A, Host().welcome)), "while the others still wait"
         for stranger in strangers:
             stranger.close()
         while listener._strangers:
             await asyncio.sleep(0)
-        assert await is_let_in(listener, listener.ticket(A, Host().welcome))
+
+    run(story)
+
+
+def test_of_too_many_strangers_those_from_where_a_member_called_go_last(monkeypatch):
+    async def story(listener):
+        monkeypatch.setattr(frame_listener, "STRANGERS_MAX", 4)
+        listener.ticket(A, Host().welcome, "10.0.0.1")
+        waiting = {asyncio.create_task(asyncio.sleep(60)): f"10.0.0.{number}" for number in (1, 1, 1, 2)}
+        listener._strangers = dict(waiting)
+        listener._make_room("10.0.0.3")
+        assert list(listener._strangers.values()) == ["10.0.0.1"] * 3
+        for task in waiting:
+            task.cancel()
 
     run(story)
 
@@ -371,7 +386,17 @@ def test_with_tls_a_ticket_needs_a_certificate_of_the_peers_authority(tmp_path, 
         assert not await is_let_in(listener, ticket, as_guest(authority))
         assert not await is_let_in(listener, ticket, as_guest(authority, stranger, tmp_path))
         assert not await is_let_in(listener, bytes(16), credentials.dialling())
-        assert await is_let_in(listener, ticket, credentials.dialling())
+        assert await is_let_in(listener, ticket, as_guest(authority, authority.issue("a", ["a"]), tmp_path))
+
+    run(story, credentials)
+
+
+def test_with_tls_the_ticket_of_another_process_opens_nothing_and_stays_good(tmp_path, authority, credentials):
+    async def story(listener):
+        ticket = listener.ticket(A, Host().welcome)
+        thief = authority.issue("b", ["b", "aa"])
+        assert not await is_let_in(listener, ticket, as_guest(authority, thief, tmp_path))
+        assert await is_let_in(listener, ticket, as_guest(authority, authority.issue("a"), tmp_path))
 
     run(story, credentials)
 
@@ -411,7 +436,7 @@ def test_many_frames_go_both_ways_over_tls_although_they_are_held_now_and_then(c
             await wire.lost.wait()
 
         async with connected(listener, credentials.dialling()) as guest:
-            guest.say(listener.ticket(A, welcome), *frames)
+            guest.say(listener.ticket((CHANNEL_DOMAINS, "s1"), welcome), *frames)
             assert [await guest.hears() for _ in frames] == frames
         assert taken == frames
 

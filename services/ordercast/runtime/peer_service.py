@@ -6,7 +6,7 @@ import grpc
 import structlog
 
 from ordercast.runtime.mesh import Mesh, Unwelcome
-from ordercast.runtime.tls import peer_names
+from ordercast.runtime.tls import peer_address, peer_names
 from ordercast.v1.frame_pb2 import (
     CHANNEL_DOMAINS,
     CHANNEL_MEMBERSHIP,
@@ -45,7 +45,8 @@ class PeerService(PeerServiceServicer):
         except Unwelcome as why:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(why))
         caller = hello.channel, hello.process
-        ticket = self.node.frames.ticket(caller, lambda wire: mesh.accept(hello, wire))
+        address = peer_address(context)
+        ticket = self.node.frames.ticket(caller, lambda wire: mesh.accept(hello, wire), address)
         return ConnectResponse(hello=answer, port=self.node.frames.port, ticket=ticket)
 
     def _mesh(self, hello: Hello) -> Mesh:

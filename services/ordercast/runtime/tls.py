@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
+from urllib.parse import unquote
 
 import grpc
 import structlog
@@ -224,6 +225,12 @@ def _server(files: PemFiles) -> grpc.ServerCredentials:
 
 
 # --- Who calls
+
+
+def peer_address(context: grpc.aio.ServicerContext[Any, Any]) -> str:
+    """Where a call comes from, without the port; gRPC has `ipv4:10.0.0.1:5000` and `ipv6:%5B::1%5D:5000`."""
+    _, _, address = unquote(context.peer()).partition(":")
+    return address.rpartition(":")[0].strip("[]")
 
 
 def peer_names(context: grpc.aio.ServicerContext[Any, Any]) -> list[str] | None:

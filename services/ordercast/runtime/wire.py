@@ -59,6 +59,16 @@ class Wire(asyncio.Protocol):
         self._buffer += data
         self._hand_out()
 
+    def certificate_names(self) -> list[str] | None:
+        """The names in the other side's certificate: DNS names, and the common name. None without TLS."""
+        transport = self._open_transport
+        if transport.get_extra_info("ssl_object") is None:
+            return None
+        found = transport.get_extra_info("peercert") or {}
+        names = [value for kind, value in found.get("subjectAltName", ()) if kind == "DNS"]
+        subject = [pair for part in found.get("subject", ()) for pair in part]
+        return names + [value for kind, value in subject if kind == "commonName"]
+
     # ---------------------------------------------------------------------------------------------- reading
 
     async def first(self) -> bytes:
