@@ -384,10 +384,11 @@ def test_whoever_opens_a_producer_learns_its_epoch_and_last_sequence():
 
 def test_groups_that_disagree_about_what_is_new_stop_the_process():
     host = Host()
-    envelope = host.submit("a", "b")
+    envelope = host.submit("a", "b", messages=[Message(), Message()])
     host.deliver(envelope, 40, "a")
+    spans = [Span(first_sequence=1, count=1, duplicate=True), Span(first_sequence=2, count=1)]
     with pytest.raises(InvariantBroken):
-        host.deliver(envelope, 40, "b", RangeOutcome())
+        host.deliver(envelope, 40, "b", RangeOutcome(spans=spans))
 
 
 @pytest.mark.parametrize(
@@ -397,9 +398,12 @@ def test_groups_that_disagree_about_what_is_new_stop_the_process():
         {"group": ""},
         {"outcomes": []},
         {"outcomes": [RangeOutcome(), RangeOutcome()]},
+        {"outcomes": [RangeOutcome()]},
+        {"outcomes": [RangeOutcome(spans=[Span(first_sequence=2, count=1)])]},
+        {"outcomes": [RangeOutcome(spans=[Span(first_sequence=1, count=1, first_offset=2**63)])]},
         {"order_key": b"short"},
     ],
-    ids=["another group", "no group", "no outcome", "too many outcomes", "no order key"],
+    ids="another group,no group,no outcome,too many,no place,another message,no offset,no order key".split(","),
 )
 def test_a_delivery_that_does_not_fit_its_envelope_is_refused(wrong):
     host = Host()

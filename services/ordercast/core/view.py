@@ -11,6 +11,10 @@ from ordercast.v1.membership_pb2 import DomainView, GroupView
 #: The configuration that a group is created with: its members begin with nothing, and wait for nobody.
 FIRST = 1
 
+Names = tuple[str, ...]
+#: Sets of groups whose processes a view remembers.
+SETS_MAX = 4096
+
 
 class LateView(RemoteProtocolError):  # noqa: N818 (it names what happened, not a kind of error)
     """Views change at different times, so this is nobody's mistake. What matters comes again."""
@@ -140,6 +144,13 @@ def names_of(destinations: Iterable[Destination]) -> tuple[str, ...]:
     return names
 
 
+def _remember(sets: dict[Names, Names], names: Names, found: Names) -> None:
+    """Peers and clients name any sets they like, so they are not remembered without end."""
+    if len(sets) >= SETS_MAX:
+        sets.clear()
+    sets[names] = found
+
+
 class View:
     """An index over a DomainView. Built anew when the view changes, never edited.
 
@@ -172,14 +183,14 @@ class View:
         found = self._replicas.get(names)
         if found is None:
             found = tuple(sorted({p for name in self.known(names) for p in self.groups[name].replicas}))
-            self._replicas[names] = found
+            _remember(self._replicas, names, found)
         return found
 
     def acceptors_of(self, names: tuple[str, ...]) -> tuple[str, ...]:
         found = self._acceptors.get(names)
         if found is None:
             found = tuple(sorted({p for name in self.known(names) for p in self.groups[name].acceptors}))
-            self._acceptors[names] = found
+            _remember(self._acceptors, names, found)
         return found
 
     def is_awaited_elsewhere(self, names: Iterable[str], process: str) -> bool:

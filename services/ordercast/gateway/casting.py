@@ -21,6 +21,7 @@ from ordercast.gateway.opened import Open
 from ordercast.gateway.producer import Groups, Producer
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.isis import times
+from ordercast.protocols.isis.checking import check_keys, check_numbers, check_seen
 from ordercast.protocols.isis.confirmed import seen_with, settle
 from ordercast.protocols.isis.replica import seen_of
 from ordercast.protocols.isis.settings import Ordering, Settings
@@ -71,7 +72,7 @@ class CastingGateway(Gateway):
                 f"Protocols that order across groups: {', '.join(ACROSS_GROUPS)}"
             )
         try:
-            times.stamp_from(Seen.FromString(request.session))
+            check_seen(Seen.FromString(request.session))
         except (DecodeError, RemoteProtocolError):
             return "not a session token"
         return ""
@@ -148,11 +149,15 @@ class CastingGateway(Gateway):
         delivered: EnvelopeDelivered = event.message
         opened = self.open.get(delivered.id)
         if opened is not None:
+            check_keys((delivered.stamp.key,), times.MEMBERS_MAX)
+            check_numbers(delivered.stamp.epoch, delivered.stamp.view)
+            times.stamp_from(delivered.stamp)
+        super()._on_delivered(event)
+        if opened is not None:
             self.holders[delivered.group] = event.source
             stream = self.streams.get(opened.groups[0])
             if stream is not None:
                 stream.heard, stream.delay = self.now, self.settings.resend_s
-        super()._on_delivered(event)
         if opened is not None and len(opened.delivered) == len(opened.groups):
             self._is_visible(opened)
 

@@ -528,14 +528,18 @@ class Gateway:
         names = (group,) if group else opened.groups if opened else tuple(self.view.groups)
         if event.source not in self.view.replicas_of(names):
             raise OtherConfiguration(names[0], f"{event.source} is no replica of {list(names)}")
-        self.heard[event.source] = self.now
-        self.suspected.pop(event.source, None)
         return opened
+
+    def _hear(self, source: str) -> None:
+        """It said something that is no mistake."""
+        self.heard[source] = self.now
+        self.suspected.pop(source, None)
 
     def _on_decided(self, event: Receive) -> None:
         opened = self._opened(event)
         if opened is not None:
             self._is_decided(opened, event.message.order_key)
+        self._hear(event.source)
 
     def _is_decided(self, opened: Open, order_key: bytes) -> None:
         """[E6] Before delivery: the producers' next envelopes may leave, above this sn."""
@@ -553,11 +557,12 @@ class Gateway:
     def _on_delivered(self, event: Receive) -> None:
         delivered: EnvelopeDelivered = event.message
         opened = self._opened(event)
+        if opened is not None:
+            opened.check(delivered)
+            self._is_decided(opened, delivered.order_key)
+        self._hear(event.source)
         if opened is None:
             return
-        if delivered.group not in opened.groups or len(delivered.outcomes) != len(opened.requests):
-            raise RemoteProtocolError("not a delivery of this envelope")
-        self._is_decided(opened, delivered.order_key)
         opened.delivered.setdefault(delivered.group, delivered)
         if len(opened.delivered) == len(opened.groups) and not opened.answered:
             self._answer(opened)
@@ -632,6 +637,7 @@ class Gateway:
                 self.view.groups[group].check(configuration)
             opened.durable.setdefault(event.message.group, {})[event.source] = None
             self._finish(opened)
+        self._hear(event.source)
 
     def _finish(self, opened: Open) -> None:
         if opened.answered and self.is_finished(opened):

@@ -86,7 +86,7 @@ class FrameListener:
         return ticket.secret
 
     def _redeem(self, secret: bytes, names: Sequence[str] | None) -> Welcome | None:
-        """`names` are in the certificate of who shows it, if there is one: a ticket serves nobody but its caller."""
+        """`names` are in the certificate of who shows it, if there is one: a ticket serves its caller alone."""
         for caller, ticket in self._tickets.items():
             if hmac.compare_digest(ticket.secret, secret):
                 if names is not None and caller[1] not in names:

@@ -383,9 +383,9 @@ class Process:
             self.world.on_send(self.name, effect.to, message, 0)
         for to in effect.to:
             if to == self.name:
-                self._local.append(
-                    (self.routes[type(message)], Receive(*self.clock(), to, self.incarnation, message))
-                )
+                role = self.routes.get(type(message))
+                if role is not None:
+                    self._enqueue(role, Receive(*self.clock(), to, self.incarnation, message))
                 continue
             if data is None:
                 data = packets.encode(message)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, pack_u64
 from ordercast.core.machine import Deliver, LogRead, ReadLog, Receive, ResetLog, Send
-from ordercast.core.view import names_of
 from ordercast.protocols.idempotence import Record
 from ordercast.protocols.isis import records
+from ordercast.protocols.isis.checking import check_entry
 from ordercast.protocols.isis.era import key_of
 from ordercast.protocols.isis.replica import Replica, cast_of
 from ordercast.protocols.isis.snapshot import Snapshots, checksum_of
@@ -169,8 +169,8 @@ class Copying:
             raise RemoteProtocolError("a piece of a log that was damaged on the way")
         if not chunk.begins <= chunk.head <= CLOCK_MAX or chunk.position > CLOCK_MAX:
             raise RemoteProtocolError("a log that ends before it begins")
-        if any(chunk.group not in names_of(entry.envelope.header.destinations) for entry in chunk.entries):
-            raise RemoteProtocolError("not an entry of this group's log")
+        for entry in chunk.entries:
+            check_entry(chunk.group, entry)
 
     def _replay(self, replica: Replica, chunk: LogChunk, target: int, source: str) -> None:
         machine = self.machine

@@ -7,7 +7,9 @@ e waits until nobody here can still send one of a lower epoch, and all of those 
 
 from typing import TYPE_CHECKING
 
+from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import Receive, Send
+from ordercast.protocols.isis.checking import AHEAD_MAX, check_numbers
 from ordercast.protocols.isis.era import Era
 from ordercast.protocols.isis.replica import Replica
 from ordercast.protocols.isis.settings import Causality
@@ -113,6 +115,9 @@ class Epochs:
         if member is None:
             machine.stale(event)
             return
+        check_numbers(message.epoch)
+        if message.sent > era.received[member] + AHEAD_MAX:
+            raise RemoteProtocolError("a promise behind what is far from being cast")
         era.promise(member, message.sent, message.epoch)
         self.rise(message.epoch)
         machine.touched[replica.name] = None

@@ -152,7 +152,11 @@ class Era:
             self._hold_to_promises(key[0])
 
     def promise(self, member: int, sent: int, epoch: int) -> None:
-        self.promises[member].append((sent, epoch))
+        # Of two of them, one that says less and counts later says nothing.
+        kept = [promise for promise in self.promises[member] if promise[0] < sent or promise[1] > epoch]
+        if not any(before <= sent and higher >= epoch for before, higher in kept):
+            kept.append((sent, epoch))
+        self.promises[member] = kept
         self._hold_to_promises(member)
 
     def _hold_to_promises(self, member: int) -> None:

@@ -17,11 +17,18 @@ from ordercast.core.machine import Receive, Send
 from ordercast.core.view import Group, names_of
 from ordercast.protocols.idempotence import Record
 from ordercast.protocols.isis import cut, records, times
+from ordercast.protocols.isis.checking import (
+    FORWARDED_MAX,
+    check_cast,
+    check_contribution,
+    check_cut,
+    check_cut_of_mine,
+)
 from ordercast.protocols.isis.cut import Contribution, Ending
 from ordercast.protocols.isis.era import Era, key_of, message_of
 from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.settings import FlushKind
-from ordercast.protocols.isis.times import Times
+from ordercast.protocols.isis.times import MEMBERS_MAX, Stamp, Times
 from ordercast.v1.isis_pb2 import Cast, Cut, CutRecord, CutSynced, Flush, Forward, Seen, Submit
 
 if TYPE_CHECKING:
@@ -53,11 +60,11 @@ class Attempt:
     confirmed: list[Seen] = field(default_factory=list)
     ending: Ending | None = None
 
-    def add(self, cast: Cast) -> None:
+    def add(self, cast: Cast, stamp: Stamp) -> None:
         key = key_of(cast.key)
         if key not in self.casts:
             self.casts[key] = cast
-            self.times[key] = times.stamp_from(cast).all()
+            self.times[key] = stamp.all()
 
     def contributions(self) -> list[Contribution]:
         return [
@@ -105,7 +112,7 @@ class Flushing:
         era = replica.ending if self.contributes(replica) else None
         if era is not None:
             for cast in era.casts.values():
-                attempt.add(cast)
+                attempt.add(cast, times.stamp_from(cast))
         if machine.process in attempt.contributors:
             attempt.flushes[machine.process] = self.flush_of(replica)
         if not attempt.is_late:
@@ -207,10 +214,13 @@ class Flushing:
             return
         if replica.attempt.is_late:
             return
-        attempt, key = replica.attempt, key_of(message.cast.key)
-        if message.cast.view != attempt.ends or key[0] >= len(attempt.members) or not message.cast.whole:
+        attempt = replica.attempt
+        stamp = check_cast(message.cast, len(attempt.members))
+        if message.cast.view != attempt.ends or not message.cast.whole:
             raise RemoteProtocolError("not a cast of the view that ends")
-        attempt.add(message.cast)
+        if len(attempt.casts) >= FORWARDED_MAX:
+            raise RemoteProtocolError("more casts than a view leaves behind")
+        attempt.add(message.cast, stamp)
 
     def on_flush(self, event: Receive) -> None:
         message: Flush = event.message
@@ -225,19 +235,13 @@ class Flushing:
         attempt = replica.attempt
         if attempt.is_late:
             return
-        size = len(attempt.members)
-        counts = (message.received, message.settled_counts)
-        if event.source not in attempt.contributors:
-            if not message.behind:
+        is_contributor = event.source in attempt.contributors
+        if not message.behind:
+            if not is_contributor:
                 raise RemoteProtocolError(f"{event.source} has nothing to contribute")
-        elif not message.behind and (
-            message.ends != attempt.ends
-            or any(len(count) != size for count in counts)
-            or len(message.positions) != len(message.keys)
-            or any(key.member >= size for key in message.keys)
-        ):
-            raise RemoteProtocolError("not a contribution")
-        else:
+            era = replica.ending if self.contributes(replica) else None
+            check_contribution(message, attempt.ends, len(attempt.members), attempt.casts, era)
+        if is_contributor:
             attempt.flushes[event.source] = message
         if attempt.ending is not None and (message.behind or self._is_coordinator(replica)):
             self._tell_cut(replica, [event.source])
@@ -314,19 +318,29 @@ class Flushing:
         if replica is None or replica.attempt is None:
             return
         attempt = replica.attempt
-        if not attempt.is_late and (
-            message.ends != attempt.ends or any(key.member >= len(attempt.members) for key in message.keys)
-        ):
+        if message.ends >= message.view or (not attempt.is_late and message.ends != attempt.ends):
             raise RemoteProtocolError("not an end of that view")
+        check_cut(message, MEMBERS_MAX if attempt.is_late else len(attempt.members))
+        era = replica.ending if replica.view == message.ends else None
+        if era is not None:
+            check_cut_of_mine(message, era, replica.position)
         if event.source not in (*replica.group.replicas, *replica.group.leaving):
             self.machine.stale(event)
             return
-        if attempt.ending is None and not self._lacks(attempt, [message]):
-            attempt.ends = message.ends
-            attempt.confirmed = [message.confirmed]
-            self._take_over(replica)
-            attempt.ending = Ending(message.first_position, [key_of(key) for key in message.keys], message.epoch)
-            self._accept(replica, attempt.ending)
+        if self._lacks(attempt, [message]):
+            return  # What is open comes again with the cut, behind a new connection.
+        ending = Ending(message.first_position, [key_of(key) for key in message.keys], message.epoch)
+        if attempt.ending is not None and (attempt.ending == ending or not replica.lacks_of_cut()):
+            return
+        if attempt.ending is not None:
+            # Not all of its casts are here. A view has one end, so one of the two is a mistake: and whoever waits
+            # for casts that nobody has waits for ever.
+            self.machine.changes += replica.forget_cut(keeping=era)
+        attempt.ends = message.ends
+        attempt.confirmed = [message.confirmed]
+        self._take_over(replica)
+        attempt.ending = ending
+        self._accept(replica, attempt.ending)
 
     # ----------------------------------------------------------------------------------------- the cut
 
@@ -368,6 +382,8 @@ class Flushing:
 
     def on_synced(self, event: Receive) -> None:
         message: CutSynced = event.message
+        if event.source != self.machine.process:
+            raise RemoteProtocolError("what is on our disk, nobody else knows")
         replica = self.machine.replicas.get(message.group)
         if replica is not None and replica.cut is not None and replica.cut.view == message.view:
             replica.has_synced_cut = True

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ordercast.core.errors import RemoteProtocolError
-from ordercast.core.ids import ID_BYTES
 from ordercast.core.machine import (
     Advance,
     ChannelReset,
@@ -33,10 +32,11 @@ from ordercast.core.machine import (
     TimerFired,
     ViewChanged,
 )
-from ordercast.core.view import OtherConfiguration, UnknownGroup, View, names_of
+from ordercast.core.view import OtherConfiguration, UnknownGroup, View
 from ordercast.protocols.idempotence import Record
 from ordercast.protocols.isis import times
 from ordercast.protocols.isis.asking import Asking
+from ordercast.protocols.isis.checking import check_envelope, check_seen, session_of
 from ordercast.protocols.isis.confirmed import Confirmed
 from ordercast.protocols.isis.copying import Copying
 from ordercast.protocols.isis.delivery import Delivering
@@ -289,9 +289,9 @@ class Isis:
     def _on_submit(self, event: Receive) -> None:
         submit: Submit = event.message
         header = submit.envelope.header
-        destinations = names_of(header.destinations)
-        if submit.group not in destinations or len(header.id) != ID_BYTES:
-            raise RemoteProtocolError("not an envelope for this group")
+        destinations = check_envelope(submit.envelope, submit.group)
+        seen = session_of(header)
+        check_seen(submit.origin)
         if submit.total and len(destinations) > 1:
             raise RemoteProtocolError("no total order over several groups")
         replica = self.replicas.get(submit.group)
@@ -310,7 +310,6 @@ class Isis:
             return
         if self.observe:
             self.out.append(Observe("submitted", header.id, submit.group))
-        seen = Seen.FromString(header.session) if header.session else Seen()
         self.epochs.rise(seen.epoch)
         self.speaking.submit(submit.group, submit.envelope, total=submit.total, seen=times.stamp_from(seen))
 

@@ -6,16 +6,17 @@ cast: its timestamp would cover the very ABCASTs that wait for it. It has no pla
 at once.
 """
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ordercast.core.errors import RemoteProtocolError
-from ordercast.core.ids import CLOCK_MAX
 from ordercast.core.machine import Receive, Send, SetTimer
 from ordercast.protocols.isis import records
-from ordercast.protocols.isis.era import Era, Token, key_of, message_of
+from ordercast.protocols.isis.checking import check_numbers, check_order
+from ordercast.protocols.isis.era import Era, Token, message_of
 from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.replica import Replica
-from ordercast.v1.isis_pb2 import CastKey, SetsOrder
+from ordercast.v1.isis_pb2 import SetsOrder
 
 if TYPE_CHECKING:
     from ordercast.protocols.isis.machine import Isis
@@ -131,25 +132,16 @@ class Ordering:
         if era.index_of(event.source, event.incarnation) is None:
             machine.stale(event)
             return
-        if message.holder >= len(era.members) or message.first_position > CLOCK_MAX:
+        if message.holder >= len(era.members):
             raise RemoteProtocolError("not an order of this view")
-        for index, key in enumerate(message.keys):
-            self.hear(replica, era, message.first_position + index, key)
+        check_numbers(message.turn, message.since)
+        self.hear(replica, era, check_order(era, message.first_position, message.keys))
         if message.turn > era.token.turn:
             era.token = Token(message.holder, message.turn, message.since)
             machine.stability.took(replica, None)
         machine.touched[replica.name] = None
 
-    def hear(self, replica: Replica, era: Era, position: int, message: CastKey) -> None:
-        key = key_of(message)
-        if key[0] >= len(era.members):
-            raise RemoteProtocolError("not an order of this view")
-        if position < era.settled:
-            return
-        known = era.places.get(position)
-        if known is None:
-            if key in era.place_of:
-                raise RemoteProtocolError(f"a cast at {position} that is at {era.place_of[key]}")
+    def hear(self, replica: Replica, era: Era, news: Iterable[tuple[int, Key]]) -> None:
+        """What `check_order` found to be new."""
+        for position, key in news:
             self.learn(replica, era, position, key)
-        elif known != key:
-            raise RemoteProtocolError(f"two casts at position {position}")

@@ -18,6 +18,7 @@ from ordercast.core.machine import Receive, Send
 from ordercast.core.quorums import majority
 from ordercast.core.view import names_of
 from ordercast.protocols.isis import records, times
+from ordercast.protocols.isis.checking import check_part
 from ordercast.protocols.isis.era import Era, message_of
 from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.replica import Replica
@@ -295,6 +296,7 @@ class Parts:
             return
         if message.part.group not in spread.groups:
             raise RemoteProtocolError("no part of this message")
+        check_part(message.part)
         spread.cast.setdefault(message.part.group, message.part)
 
     def on_parts(self, event: Receive) -> None:
@@ -307,6 +309,8 @@ class Parts:
             cast = {part.group: part for part in message.parts}
             if sorted(cast) != list(spread.groups):
                 raise RemoteProtocolError("not the parts of this message")
+            for part in message.parts:
+                check_part(part)
             self._finish(message.id, cast, tells=False)
 
     def _finish(self, id_: bytes, cast: dict[str, Part], *, tells: bool) -> None:

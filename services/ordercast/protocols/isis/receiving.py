@@ -10,15 +10,20 @@ from typing import TYPE_CHECKING
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import Receive, Send
-from ordercast.core.view import Group, names_of
+from ordercast.core.view import Group
 from ordercast.protocols.isis import records, times
+from ordercast.protocols.isis.checking import check_cast, check_order
 from ordercast.protocols.isis.era import Era, key_of
 from ordercast.protocols.isis.replica import Replica
+from ordercast.protocols.isis.times import Stamp
 from ordercast.v1.isis_pb2 import Cast, Resume, Stability
 
 if TYPE_CHECKING:
     from ordercast.protocols.isis.machine import Isis
 
+#: Of all groups and views, also what a change of view consists of; and so many views ahead of the latest.
+EARLY_TOTAL_MAX = 1 << 16
+VIEWS_AHEAD_MAX = 1024
 #: Of one group and view. Beyond that they are dropped, and asked for again when the view is here.
 EARLY_MAX = 4096
 #: Of all groups together. Beyond that they are dropped, and asked for again when the DomainView is here.
@@ -30,6 +35,7 @@ class Receiving:
         self.machine = machine
         #: By group and view that we have not heard of.
         self.early: dict[tuple[str, int], list[Receive]] = {}
+        self.kept = 0
         #: Those of them of which something was dropped.
         self.early_dropped: dict[tuple[str, int], None] = {}
         #: Casts from somebody who knows a later DomainView than we do.
@@ -37,7 +43,7 @@ class Receiving:
         self.is_ahead_dropped = False
 
     def early_count(self) -> int:
-        return len(self.ahead) + sum(len(kept) for kept in self.early.values())
+        return len(self.ahead) + self.kept
 
     def on_view(self) -> None:
         """Some of them may count now; what is for views that we are not in never will."""
@@ -59,7 +65,7 @@ class Receiving:
         return [*self.early, *(key for key in self.early_dropped if key not in self.early)]
 
     def _forget_early(self, key: tuple[str, int]) -> None:
-        self.early.pop(key, None)
+        self.kept -= len(self.early.pop(key, ()))
         self.early_dropped.pop(key, None)
 
     # ---------------------------------------------------------------------------------------------- views
@@ -83,8 +89,13 @@ class Receiving:
         if is_over or is_void or (known is not None and self._is_void(known, group, view)):
             self.machine.stale(event)
             return
+        if known is not None and view > known.configuration + VIEWS_AHEAD_MAX:
+            raise RemoteProtocolError("a view that is far from being defined")
+        if self.kept >= EARLY_TOTAL_MAX or len(self.early_dropped) >= EARLY_TOTAL_MAX:
+            raise RemoteProtocolError("too much of views that nobody has told us of")
         kept = self.early.setdefault((group, view), [])
         if len(kept) < at_most:
+            self.kept += 1
             kept.append(event)
         else:
             self.early_dropped[(group, view)] = None
@@ -94,7 +105,9 @@ class Receiving:
         for key in self._early_keys():
             if key[0] == group and key[1] < view:
                 self._forget_early(key)
-        for event in self.early.pop((group, view), []):
+        events = self.early.pop((group, view), [])
+        self.kept -= len(events)
+        for event in events:
             self.machine.receive_again(event)
 
     def _is_void(self, group: Group | None, name: str, view: int) -> bool:
@@ -120,12 +133,12 @@ class Receiving:
         if member is None:
             machine.stale(event)
             return
-        key = key_of(cast.key)
+        stamp, key = check_cast(cast, len(era.members)), key_of(cast.key)
         if key[0] != member:
             raise RemoteProtocolError("a cast of somebody else")
-        if cast.group not in names_of(cast.envelope.header.destinations):
-            raise RemoteProtocolError("not an envelope for this group")
+        order = check_order(era, cast.position, [cast.key]) if cast.HasField("position") else []
         if cast.HasField("row"):
+            machine.stability.check(era, cast.row)
             machine.stability.heard(replica, era, member, cast.row)
         if cast.domain_view > machine.view_number:
             # It may come behind what is for us, in a group that we do not know we are in; and what is acknowledged
@@ -136,17 +149,16 @@ class Receiving:
                 self.is_ahead_dropped = True
             return
         if key[1] == era.received[member] + 1:
-            self._take(replica, era, cast)
+            self._take(replica, era, cast, stamp)
         elif key[1] > era.received[member] + 1:
             return  # The connection is new, or something was dropped: what is missing comes, and this again.
         if cast.HasField("position"):
-            machine.ordering.hear(replica, era, cast.position, cast.key)
+            machine.ordering.hear(replica, era, order)
             machine.touched[replica.name] = None
 
-    def _take(self, replica: Replica, era: Era, cast: Cast) -> None:
+    def _take(self, replica: Replica, era: Era, cast: Cast, stamp: Stamp) -> None:
         """[5.4] The stamp in full: what it leaves out is as in the caster's cast before."""
         machine, key = self.machine, key_of(cast.key)
-        stamp = times.stamp_from(cast)
         if not cast.whole:
             before = era.stamps[key[0]].copy()
             before.merge(stamp)
@@ -211,6 +223,8 @@ class Receiving:
             return
         peer = event.source
         if replica.installed is era:
+            if not era.settled_counts[era.me] <= message.received <= era.sent:
+                raise RemoteProtocolError("it has less than everyone has, or more than there is")
             for number in range(message.received + 1, era.sent + 1):
                 machine.out.append(Send((peer,), era.casts[(era.me, number)]))
             machine.ordering.tell_again(replica, era, peer, message.positions)

@@ -34,6 +34,7 @@ from ordercast.core.ids import CLOCK_MAX
 from ordercast.core.machine import Receive, Send
 from ordercast.protocols.idempotence import ProducerTable
 from ordercast.protocols.isis.replica import Replica
+from ordercast.protocols.producer_records import check_record
 from ordercast.v1.sequencer_pb2 import LogEntry, ProducerRecord, Snapshot, SnapshotAsk, SnapshotPart
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 #: A snapshot that nobody asked for so long is dropped.
 KEPT_S = 30.0
+#: No snapshot has more parts than this.
+PARTS_MAX = 4096
 
 
 @dataclass(slots=True)
@@ -212,6 +215,8 @@ class Snapshots:
         coming = self.coming.get(part.group)
         if replica is None or coming is None or coming.source != event.source or coming.snapshot is not None:
             return
+        if part.parts > PARTS_MAX:
+            raise RemoteProtocolError("a snapshot without an end")
         if part.token != coming.token:
             coming.token, coming.parts = part.token, []
         if part.part != len(coming.parts):
@@ -221,7 +226,7 @@ class Snapshots:
             self.ask(replica, event.source)
             return
         data = b"".join(coming.parts)
-        self.drop(replica.name)
+        self.drop(replica.name)  # Whatever is wrong with it, nobody knows with which part: it begins again.
         if zlib.crc32(data) != part.checksum:
             raise RemoteProtocolError("a snapshot that was damaged on the way")
         snapshot = _checked(replica.name, data)
@@ -258,6 +263,7 @@ def _checked(group: str, data: bytes) -> Snapshot:
 
 
 def _is_beyond(snapshot: Snapshot, record: ProducerRecord) -> bool:
+    check_record(record)
     return record.last_sn >= snapshot.position or any(
         span.first_offset + span.count > snapshot.offset for span in record.spans
     )

@@ -139,7 +139,8 @@ class Speaking:
             era = replica.eras[-1]
             known = self.machine.known.times.get(name)
             if era.view == replica.view and era.casts and known is not None and known.view == era.view:
-                found.append(Need(name, era.view, dict(known.counts), era.total_end, era.total_sent))
+                counts = {m: count for m, count in known.counts.items() if m < len(era.members)}
+                found.append(Need(name, era.view, counts, era.total_end, era.total_sent))
         return found
 
     def ended(self, process: str, incarnation: int) -> None:

@@ -101,8 +101,11 @@ class Stabilising:
             self._is_timed = True
             machine.out.append(SetTimer(STABILITY_TIMER, machine.settings.stability_idle_s))
 
-    def heard(self, replica: Replica, era: Era, member: int, row: SyncedRow) -> None:
+    def check(self, era: Era, row: SyncedRow) -> None:
         if len(row.counts) != len(era.members):
             raise RemoteProtocolError("not a row of this view")
+
+    def heard(self, replica: Replica, era: Era, member: int, row: SyncedRow) -> None:
+        self.check(era, row)
         if era.rows[member].raise_to(list(row.counts), row.positions):
             self.machine.touched[replica.name] = None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ordercast.core.machine import ChannelReset, Effect, Event, Receive, Send
 from ordercast.protocols.isis import times
+from ordercast.protocols.isis.checking import check_seen
 from ordercast.protocols.isis.speaking import Need
 from ordercast.protocols.isis.times import Times
 from ordercast.v1.isis_pb2 import Tell, TellAck
@@ -111,14 +112,16 @@ class Telling:
 
     def on_tell(self, event: Receive) -> None:
         message: Tell = event.message
+        stamp = check_seen(message.seen)
         who = (event.source, event.incarnation)
         if message.number <= self.last.get(who, 0):
             self.machine.out.append(Send((event.source,), TellAck(number=message.number)))
         elif not any(s == who[0] and i == who[1] for s, i, _, _ in self.incoming):
-            self.incoming.append((*who, message, times.stamp_from(message.seen).all()))
+            self.incoming.append((*who, message, stamp.all()))
 
     def on_ack(self, event: Receive) -> None:
-        if self.outgoing and self.outgoing[0].message.number == event.message.number:
+        first = self.outgoing[0] if self.outgoing else None
+        if first is not None and (first.to, first.message.number) == (event.source, event.message.number):
             self.outgoing.popleft()
 
     def on_channel_reset(self, event: ChannelReset) -> None:

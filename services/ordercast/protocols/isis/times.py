@@ -37,10 +37,13 @@ class Time:
                 mine[member] = count
 
     def is_covered(self, view: int, counts: Sequence[int]) -> bool:
-        """[6.1 rule 2.3'] By what was delivered in that view, member by member. Of a newer view: not yet."""
+        """[6.1 rule 2.3'] By what was delivered in that view, member by member. Of a newer view: not yet.
+
+        Places beyond its members are nobody's: nothing was cast there, and nothing is waited for.
+        """
         if self.view != view:
             return self.view < view
-        return all(count <= counts[member] for member, count in self.counts.items())
+        return all(m >= len(counts) or count <= counts[m] for m, count in self.counts.items())
 
     def covers(self, other: "Time") -> bool:
         """All that the other names is named by this one, or is from before this one's view."""

@@ -1,0 +1,181 @@
+"""One wrong message of a member or a gateway is refused and counted; the view, and the group, go on without it."""
+
+from typing import Any
+
+import pytest
+
+from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.machine import Receive
+from ordercast.protocols.isis import receiving
+from ordercast.protocols.isis.settings import FlushKind, Settings
+from ordercast.sim.isis.stage import Stage
+from ordercast.v1.isis_pb2 import (
+    Cast,
+    CastKey,
+    Cut,
+    CutSynced,
+    EpochFlush,
+    Flush,
+    Forward,
+    GroupTime,
+    PartsCast,
+    Resume,
+    Seen,
+    SetsOrder,
+    Stability,
+    Submit,
+    SyncedRow,
+)
+from tests.unit.driving import envelope_of
+from tests.unit.fuzzing import state_of
+
+NOBODY_CAST = CastKey(member=1, number=2**40)
+
+
+def submit(**fields: Any) -> Submit:
+    message = Submit(group="a", envelope=envelope_of(0, "a"), stream=9, index=1)
+    for name, value in fields.items():
+        setattr(message.envelope.header, name, value)
+    return message
+
+
+def refuse(stage: Stage, source: str, to: str, message: Any) -> None:
+    """It comes over the connection, is refused, and nothing is as if it had come."""
+    process = stage.world.processes[to]
+    machine = stage.machine(to)
+    before = state_of(machine)
+    event = Receive(*process.clock(), source, stage.world.processes[source].incarnation, message)
+    with pytest.raises(RemoteProtocolError):
+        machine.step(event)
+    assert state_of(machine) == before
+
+
+def stage_with_casts(**settings: Any) -> Stage:
+    stage = Stage({"a": ("n1", "n2", "n3")}, spare=("n4",), settings=Settings(**settings))
+    for number in range(3):
+        stage.publish(f"c{number + 1}", "a", through=f"n{number + 1}")
+        stage.run(0.05)
+    return stage
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param(submit(session=b"\xff\xff"), id="a session that is none"),
+        pytest.param(submit(session=Seen(epoch=2**63).SerializeToString()), id="an epoch beyond all limits"),
+        pytest.param(submit(id=b"short"), id="an envelope without an id"),
+        pytest.param(SetsOrder(group="a", view=1, first_position=9, keys=[NOBODY_CAST]), id="order of nothing"),
+        pytest.param(SetsOrder(group="a", view=1, first_position=9, keys=[CastKey()]), id="number 0"),
+        pytest.param(
+            SetsOrder(group="a", view=1, first_position=9, keys=[CastKey(number=9), CastKey(number=9)]),
+            id="one cast at two places",
+        ),
+        pytest.param(
+            SetsOrder(group="a", view=1, first_position=9, keys=[CastKey(number=1)]), id="ordered once more"
+        ),
+        pytest.param(Resume(group="a", view=1, received=2**40), id="more than was sent"),
+        pytest.param(EpochFlush(group="a", view=1, epoch=2**63), id="a promise beyond all limits"),
+        pytest.param(EpochFlush(group="a", view=1, sent=2**40), id="a promise behind what is never cast"),
+        pytest.param(Stability(group="a", view=1, row=SyncedRow(counts=[1])), id="a row of another view"),
+        pytest.param(CutSynced(group="a", view=1), id="somebody else knows our disk"),
+        pytest.param(
+            Cast(
+                group="a",
+                view=1,
+                key=CastKey(member=1, number=2),
+                envelope=envelope_of(7, "a"),
+                times=[GroupTime(group="a", view=1, members=[0], counts=[])],
+                row=SyncedRow(counts=[9, 9, 9], positions=9),
+            ),
+            id="a row with a stamp that is none",
+        ),
+        pytest.param(Cut(group="a", view=2**40), id="a view that is far away"),
+    ],
+)
+def test_what_no_member_sends_is_refused_without_a_trace(message):
+    stage = stage_with_casts()
+    refuse(stage, "n2", "n1", message)
+    stage.publish("c4", "a", through="n1")
+    stage.finish()
+
+
+def during_a_view_change(stage: Stage, to: str) -> None:
+    """n4 joins; what the others say to this member of the new view waits."""
+    for other in ("n1", "n2", "n3"):
+        if other != to:
+            stage.hold(other, to)
+    stage.place("a", "n1", "n2", "n3", "n4")
+    stage.believe_in("n1", "n2", "n3", "n4")
+    stage.tell("n1", "n2", "n3", "n4")
+    stage.run(0.05)
+
+
+FLUSH = {"group": "a", "view": 2, "ends": 1, "settled_counts": [0, 0, 0]}
+
+
+@pytest.mark.parametrize("flush", list(FlushKind))
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param(Flush(**FLUSH, received=[2**40] * 3), id="casts that nobody has"),
+        pytest.param(Flush(**FLUSH, received=[1, 1, 1], positions=[9]), id="a place of nothing"),
+        pytest.param(
+            Flush(**{**FLUSH, "settled_counts": [1, 1, 1]}, settled=99, received=[1, 1, 1]), id="settled"
+        ),
+        pytest.param(Cut(group="a", view=2, ends=1, first_position=99), id="beyond what is ordered"),
+        pytest.param(Cut(group="a", view=2, ends=1, keys=[NOBODY_CAST, NOBODY_CAST]), id="one cast twice"),
+        pytest.param(Cut(group="a", view=2, ends=1), id="before what is visible"),
+        pytest.param(Forward(view=2, cast=Cast(group="a", view=1, whole=True)), id="a cast that is none"),
+    ],
+)
+def test_a_wrong_message_in_a_view_change_does_not_lose_the_view(flush, message):
+    stage = stage_with_casts(flush=flush)
+    during_a_view_change(stage, "n1")
+    refuse(stage, "n2", "n1", message)
+    stage.finish()
+    assert stage.machine("n1").replicas["a"].view > 1
+
+
+def test_an_end_with_casts_that_nobody_has_gives_way_to_the_right_one():
+    stage = stage_with_casts(flush=FlushKind.COORDINATOR)
+    during_a_view_change(stage, "n2")
+    process = stage.world.processes["n2"]
+    end = stage.machine("n2").replicas["a"].position
+    wrong = Cut(group="a", view=2, ends=1, first_position=end, keys=[CastKey(member=0, number=77)])
+    incarnation = stage.world.processes["n3"].incarnation
+    process.tell("isis", Receive(*process.clock(), "n3", incarnation, wrong))
+    assert stage.machine("n2").replicas["a"].cut is not None
+    stage.finish()
+    assert stage.machine("n2").replicas["a"].view > 1
+
+
+def test_what_is_for_views_of_groups_that_nobody_knows_is_kept_up_to_a_limit(monkeypatch):
+    monkeypatch.setattr(receiving, "EARLY_TOTAL_MAX", 50)
+    stage = stage_with_casts()
+    process, machine = stage.world.processes["n1"], stage.machine("n1")
+
+    def say(number: int) -> None:
+        message = Flush(group=f"x{number}", view=number + 1)
+        machine.step(Receive(*process.clock(), "n2", stage.world.processes["n2"].incarnation, message))
+
+    for number in range(50):
+        say(number)
+    for number in range(50, 60):
+        with pytest.raises(RemoteProtocolError):
+            say(number)
+    assert machine.buffers()["early"] == 50
+    stage.place("a", "n1", "n2", "n3", "n4")
+    stage.finish()
+    assert stage.machine("n1").buffers()["early"] == 0, "membership has told us since which groups there are"
+
+
+def test_parts_with_numbers_beyond_all_limits_are_refused():
+    stage = Stage({"a": ("n1", "n2"), "b": ("n2", "n3")}, settings=Settings())
+    stage.hold("n2", "n1")
+    stage.hold("n3", "n1")
+    stage.publish("c1", "a", "b", through="n1")
+    stage.run(0.05)
+    (id_,) = stage.machine("n1").parts.spreads
+    wrong = PartsCast(id=id_, group="a", parts=[{"group": "a", "view": 2**63}, {"group": "b", "view": 1}])
+    refuse(stage, "n2", "n1", wrong)
+    stage.finish()
