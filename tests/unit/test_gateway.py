@@ -403,7 +403,16 @@ def test_groups_that_disagree_about_what_is_new_stop_the_process():
         {"outcomes": [RangeOutcome(spans=[Span(first_sequence=1, count=1, first_offset=2**63)])]},
         {"order_key": b"short"},
     ],
-    ids="another group,no group,no outcome,too many,no place,another message,no offset,no order key".split(","),
+    ids=[
+        "another group",
+        "no group",
+        "no outcome",
+        "too many",
+        "no place",
+        "another message",
+        "no offset",
+        "no order key",
+    ],
 )
 def test_a_delivery_that_does_not_fit_its_envelope_is_refused(wrong):
     host = Host()
