@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ssl
+from types import SimpleNamespace
 
 import grpc
 import pytest
@@ -15,6 +16,7 @@ from ordercast.runtime.admission import Admission
 from ordercast.runtime.frame_listener import FrameListener
 from ordercast.runtime.server import GrpcServer
 from ordercast.runtime.settings import PEER_URI, TlsSettings
+from ordercast.runtime.status import Refused
 from ordercast.runtime.tls import Credentials, PemFiles, TlsError, client_identity, peer_names
 from ordercast.runtime.wire import Wire
 from ordercast.v1 import faults_pb2
@@ -201,23 +203,19 @@ def test_a_certificate_of_the_peers_authority_without_the_mark_of_a_process_open
     asyncio.run(run())
 
 
-def test_refused_callers_are_logged_but_do_not_fill_the_log(tmp_path, authority):
-    async def run():
-        server = Files(tmp_path, "s1").write(authority)
-        admission = Admission((PEER_URI,))
-        async with serving(Credentials(server.for_peers).for_peers(), admission) as (_, address):
-            with capture_logs() as logged:
-                async with as_client(address, authority, authority.issue("alice")) as channel:
-                    inject = FaultServiceStub(channel).Inject
-                    for _ in range(20):
-                        with pytest.raises(grpc.aio.AioRpcError, match="lack the URI ordercast:peer"):
-                            await inject(faults_pb2.InjectRequest(), timeout=CALL_S)
-        said = [entry for entry in logged if entry["event"] == "refused caller"]
-        assert said[0]["certificate"] == "alice"
-        # One at first, then one a second, however slow this machine is.
-        assert len(said) + sum(entry["unsaid"] for entry in said) <= 20
-
-    asyncio.run(run())
+def test_refused_callers_are_logged_but_do_not_fill_the_log(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("ordercast.runtime.admission.time.monotonic", lambda: now[0])
+    shown = {"transport_security_type": [b"ssl"], "x509_common_name": [b"alice"]}
+    context = SimpleNamespace(auth_context=lambda: shown, peer=lambda: "ipv4:127.0.0.1:1")
+    admission = Admission((PEER_URI,))
+    with capture_logs() as logged:
+        for at in (*[5.0] * 20, 6.0):
+            now[0] = at
+            with pytest.raises(Refused, match="lack the URI ordercast:peer"):
+                admission(context)
+    told = [(entry["event"], entry["certificate"], entry["unsaid"]) for entry in logged]
+    assert told == [("refused caller", "alice", 0), ("refused caller", "alice", 19)]
 
 
 def test_a_process_does_not_start_with_a_certificate_that_others_would_refuse(tmp_path, authority):
