@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -175,6 +176,7 @@ def test_a_message_to_two_groups_has_one_place_in_the_order(group: str) -> None:
     assert receipt["duplicate"] is False
     found = [lines_of(name, "--until-end") for name in (group, "other")]
     for name, (delivery,) in zip((group, "other"), found, strict=True):
+        assert datetime.fromisoformat(delivery.pop("stored_at")) <= datetime.now(UTC)
         assert delivery == {
             "group": name,
             "offset": 0,
@@ -215,12 +217,70 @@ def test_a_named_producer_goes_on(group: str) -> None:
 
 def test_acknowledgements_move_the_cursor(group: str) -> None:
     document("publish", group, "--lines", stdin="a\nb\nc\n")
-    assert run("subscribe", group, "--cursor", "reader").exit_code == 3
     first = lines_of(group, "--cursor", "reader", "--from", "earliest", "--ack", "--limit", "2")
     assert [delivery["payload"] for delivery in first] == ["a", "b"]
     assert document("cursor", "list", group)[0]["offset"] == 2
     assert [delivery["payload"] for delivery in lines_of(group, "--cursor", "reader", "--until-end")] == ["c"]
     assert document("cursor", "list", group)[0]["offset"] == 2
+
+
+def test_a_new_cursor_begins_where_the_help_says(group: str) -> None:
+    document("publish", group, "--lines", stdin="a\nb\n")
+    found = lines_of(group, "--cursor", "whole", "--until-end", "--ack")
+    assert [delivery["payload"] for delivery in found] == ["a", "b"]
+    assert document("cursor", "list", group, "whole")[0]["offset"] == 2
+    command = [sys.executable, "-m", "ordercast.cli.main", "subscribe", group, "--cursor", "news", "--limit", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        wait_until("the cursor exists", lambda: run("cursor", "list", group, "news").exit_code == 0, 60.0)
+        text("publish", group, "c")
+        assert process.communicate(timeout=60)[0].split() == ["2", "c"]
+
+
+def test_messages_are_read_from_a_time_and_the_last_so_many(group: str) -> None:
+    document("publish", group, "--lines", stdin="a\nb\nc\n")
+    for start in ("1h", "2026-01-01", "2026-01-01T00:00+00:00"):
+        assert text("subscribe", group, "--from", start, "--until-end", "--payload-only").split() == [
+            "a",
+            "b",
+            "c",
+        ]
+    assert text("subscribe", group, "--last", "2", "--until-end", "--payload-only").split() == ["b", "c"]
+    assert document("cursor", "set", group, "c", "1h")["offset"] == 0
+
+
+def test_messages_are_printed_in_a_form_of_the_users_own(group: str) -> None:
+    document("publish", group, "one", "--key", "k", "--header", "colour=blue", "--header", "size=1")
+    document("publish", group, "--file", "-", stdin=b"\xff\n")
+    whole = ("subscribe", group, "--until-end")
+    assert text(*whole).splitlines()[0] == "       0  k:  one  [colour=blue, size=1]"
+    form = r"{offset:>3}\t{key}\t{headers[colour]}|{headers}\t{{{payload}}}"
+    printed = run(*whole, "--format", form, "--print0").stdout_bytes
+    assert printed == b"  0\tk\tblue|colour=blue size=1\t{one}\0  1\t\t|\t{\xff\n}\0"
+    assert run(*whole, "--payload-only", "--print0").stdout_bytes == b"one\0\xff\n\0"
+    described = lines_of(group, "--until-end", "--limit", "1")[0]
+    form = "{group} {message_id} {order_key} {stored_at} {sequence}"
+    names = ("group", "message_id", "order_key", "stored_at")
+    assert text(*whole, "--format", form, "--limit", "1").split()[:4] == [described[name] for name in names]
+
+
+def test_live_delivery_says_which_protocol_has_it(group: str) -> None:
+    result = run("subscribe", group, "--live")
+    assert result.exit_code == 5
+    assert "ordered by scalatom" in result.stderr
+    assert "protocol isis" in result.stderr
+
+
+def test_a_list_of_groups_is_told_what_to_do() -> None:
+    result = run("subscribe", "a,b")
+    assert result.exit_code == 2
+    assert "one group" in " ".join(result.stderr.split())
+
+
+def test_an_unknown_field_is_told_what_there_is() -> None:
+    result = run("subscribe", "a", "--format", "{offset} {colour}")
+    assert result.exit_code == 2
+    assert "{colour}" in result.stderr
+    assert "{message_id}" in result.stderr
 
 
 def test_ctrl_c_ends_a_subscription_with_exit_code_0(group: str) -> None:
@@ -349,6 +409,17 @@ def test_what_is_not_there_is_exit_code_3(args: tuple[str, ...]) -> None:
         ("subscribe", "g", "--ack"),
         ("subscribe", "g", "--limit", "0"),
         ("subscribe", "g", "--json", "--payload-only"),
+        ("subscribe", "g", "--json", "--format", "{payload}"),
+        ("subscribe", "g", "--format", "{payload"),
+        ("subscribe", "g", "--format", "{payload.__class__}"),
+        ("subscribe", "g", "--format", "{payload!r}"),
+        ("subscribe", "g", "--format", "{payload:d}"),
+        ("subscribe", "g", "--format", "{}"),
+        ("subscribe", "g", "--live", "--format", "{offset}"),
+        ("subscribe", "g", "--live", "--last", "3"),
+        ("subscribe", "g", "--from", "earliest", "--last", "3"),
+        ("subscribe", "g", "--from", "10x"),
+        ("subscribe", "g", "--from", "2026-13-01"),
         ("up", "--nodes", "0"),
         ("up", "--port", "65535"),
         ("up", "--telemetry", "4317"),
@@ -424,8 +495,11 @@ def test_a_group_that_exists_is_exit_code_4_unless_it_was_asked_for_only_if_miss
 def test_an_offset_that_does_not_exist_is_exit_code_7(group: str) -> None:
     result = run("cursor", "set", group, "c", "1000")
     assert result.exit_code == 7
-    assert "there are 0 to 0" in result.stderr
-    assert run("subscribe", group, "--from", "1000").exit_code == 7
+    assert "there are no messages, and 0 is next" in result.stderr
+    document("publish", group, "--lines", stdin="a\nb\n")
+    result = run("subscribe", group, "--from", "1000")
+    assert result.exit_code == 7
+    assert "there are 0 to 1, and 2 is next" in result.stderr
 
 
 def test_what_no_message_can_be_is_refused(group: str, tmp_path: Path) -> None:

@@ -6,13 +6,12 @@ import typer
 
 from ordercast.cli.connection import Connection, connected
 from ordercast.cli.output import Json, print_json, print_table, say
+from ordercast.cli.places import METAVAR, parse_start
 
 if TYPE_CHECKING:
     from ordercast.v1.membership_pb2 import Cursor
 
 app = typer.Typer(help="Cursors: where named consumers go on reading.", no_args_is_help=True)
-
-OFFSET_MAX = (1 << 64) - 1
 
 GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="The group.")]
 Name = Annotated[str, typer.Argument(help="The cursor.")]
@@ -45,12 +44,13 @@ def set_(
     connection: Connection,
     group: GroupName,
     name: Name,
-    where: Annotated[str, typer.Argument(metavar="earliest|latest|OFFSET", help="What it reads next.")],
+    where: Annotated[str, typer.Argument(metavar=METAVAR, help="What it reads next.")],
     json: Json = False,
 ) -> None:
     """Move a cursor, or make it. Whoever subscribes with it goes on from there.
 
-    Examples: `ordercast cursor set a billing earliest` · `ordercast cursor set a billing 1200`
+    Examples: `ordercast cursor set a billing earliest` · `ordercast cursor set a billing 1200` ·
+    `ordercast cursor set a billing 10m`
     """
     start = parse_start(where)
     with connection.client() as client:
@@ -78,12 +78,3 @@ def delete(connection: Connection, group: GroupName, name: Name, json: Json = Fa
 
 def cursor_document(cursor: "Cursor") -> dict[str, Any]:
     return {"group": cursor.group, "name": cursor.name, "offset": cursor.offset}
-
-
-def parse_start(text: str) -> str | int:
-    """`earliest`, `latest`, or an offset as a number."""
-    if text in ("earliest", "latest"):
-        return text
-    if text.isascii() and text.isdecimal() and len(text) <= 20 and int(text) <= OFFSET_MAX:
-        return int(text)
-    raise typer.BadParameter(f"{text[:64]!r} is neither earliest nor latest nor an offset")

@@ -76,7 +76,11 @@ class Subscribing:
         group = await self.group(request.group)
         domain = self.node.directory.domains.get(group.domain)
         if domain is not None and domain.protocol not in LIVE_PROTOCOLS:
-            message = f"{group.name!r} delivers in one order only, and nothing before it has its place in that"
+            message = (
+                f"{group.name!r} has no live delivery: its domain {domain.name!r} is ordered by "
+                f"{domain.protocol}, where nothing is delivered before it has its place in the log. Subscribe to "
+                f"the log; live delivery is for domains of the protocol {' or '.join(LIVE_PROTOCOLS)}"
+            )
             raise Refused(grpc.StatusCode.FAILED_PRECONDITION, message, "NO_LIVE_DELIVERY")
         self._check_replica(request.replica, group)
         replica = request.replica or self.reading.choose(group)

@@ -29,9 +29,13 @@ Found = TypeVar("Found")
 
 
 def out_of_range(group: str, offset: int, bounds: LogBounds) -> Refused:
+    if bounds.first_offset == bounds.next_offset:
+        there = "there are no messages"
+    else:
+        there = f"there are {bounds.first_offset} to {bounds.next_offset - 1}"
     return Refused(
         grpc.StatusCode.OUT_OF_RANGE,
-        f"offset {offset} of {group!r} does not exist: there are {bounds.first_offset} to {bounds.next_offset}",
+        f"offset {offset} of {group!r} does not exist: {there}, and {bounds.next_offset} is next",
         "OFFSET_OUT_OF_RANGE",
         {"first_offset": str(bounds.first_offset), "next_offset": str(bounds.next_offset)},
     )
