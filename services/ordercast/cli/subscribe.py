@@ -21,6 +21,25 @@ from ordercast.cli.places import METAVAR, parse_start
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
+StartOption = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar=METAVAR,
+        help="Where to begin; with --cursor, only if that does not exist yet. An age is 45s, 10m, 2h or 7d; "
+        "a time is 2026-11-17T10:00, local unless it names a zone.  "
+        "[default: latest; earliest with --until-end]",
+    ),
+]
+FormOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="FORM",
+        help="Print each message like this, such as '{offset} {payload}': {group}, {offset}, {payload}, "
+        "{key}, {headers}, {headers[NAME]}, {message_id}, {producer}, {sequence}, {order_key}, {stored_at}.",
+    ),
+]
 JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object per line for each message.")]
 
 
@@ -28,16 +47,7 @@ JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object p
 def subscribe(
     connection: Connection,
     group: Annotated[str, typer.Argument(metavar="GROUP", help="The group.")],
-    start: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar=METAVAR,
-            help="Where to begin; with --cursor, only if that does not exist yet. An age is 45s, 10m, 2h or 7d; "
-            "a time is 2026-11-17T10:00, local unless it names a zone.  "
-            "[default: latest; earliest with --until-end]",
-        ),
-    ] = None,
+    start: StartOption = None,
     last: Annotated[
         int | None, typer.Option(min=1, help="Begin so many messages before the end, instead of --from.")
     ] = None,
@@ -48,15 +58,7 @@ def subscribe(
     payload_only: Annotated[
         bool, typer.Option("--payload-only", help="Print payloads as they are, each with a line end.")
     ] = False,
-    form: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="FORM",
-            help="Print each message like this, such as '{offset} {payload}': {group}, {offset}, {payload}, "
-            "{key}, {headers}, {headers[NAME]}, {message_id}, {producer}, {sequence}, {order_key}, {stored_at}.",
-        ),
-    ] = None,
+    form: FormOption = None,
     print0: Annotated[
         bool, typer.Option("--print0", help="End each message with a zero byte instead of a line end.")
     ] = False,
