@@ -32,6 +32,8 @@ Groups = tuple[str, ...]
 #: (group, view, the caster's place, its number)
 CastName = tuple[str, int, int, int]
 TIMER = "client"
+#: So long it looks for something to answer.
+LOOKING_S = 0.5
 
 
 def cast_name(group: str, stamp: CastStamp) -> CastName:
@@ -45,6 +47,9 @@ class Plan:
     total: bool
     #: Look into somebody's log first.
     reads: bool = False
+    #: Read a message to several groups in one of them, and publish in another one where it is not in the log yet,
+    #: through a member that is not in the first if there is one. `groups` says nothing then.
+    answers: bool = False
 
 
 @dataclass(slots=True)
@@ -72,6 +77,8 @@ class Board:
     receipts: list[Receipt] = field(default_factory=list)
     #: Of a random visible entry: its group, where it comes from, and what its log says besides.
     peek: Callable[[], tuple[str, CastStamp, Seen] | None] = lambda: None
+    #: The same of a message to several groups, and another one of them, whose log has it not.
+    peek_part: Callable[[], tuple[str, CastStamp, Seen, str] | None] = lambda: None
 
 
 @dataclass(slots=True)
@@ -140,18 +147,39 @@ class Client:
                 self.heard[groups] = event.now
                 effects += self._send(groups, waiting, again=True)
         for plan in list(self.plans):
-            if plan.at > event.now or self.view is None:
+            if plan.at > event.now or self.view is None or not self._has_room(plan):
                 break
-            window = self.settings.pipeline if len(plan.groups) == 1 else 1
-            others = [g for g, sent in self.outstanding.items() if sent and g != plan.groups]
-            # What it publishes elsewhere comes behind what it published before: so that must be known.
-            if others or len(self.outstanding.get(plan.groups, [])) >= window:
-                break
+            if plan.answers and not self._answer(plan):
+                if event.now < plan.at + LOOKING_S:
+                    break
+                self.plans.remove(plan)
+                continue
             self.plans.remove(plan)
             if plan.reads:
                 self._read()
             effects += self._publish(plan, event.now)
         return effects
+
+    def _has_room(self, plan: Plan) -> bool:
+        window = self.settings.pipeline if len(plan.groups) == 1 else 1
+        others = [g for g, sent in self.outstanding.items() if sent and g != plan.groups]
+        # What it publishes elsewhere comes behind what it published before: so that must be known.
+        return not others and len(self.outstanding.get(plan.groups, [])) < window
+
+    def _answer(self, plan: Plan) -> bool:
+        """Whether there was something to answer."""
+        found = self.board.peek_part()
+        if found is None:
+            return False
+        read_in, stamp, read, group = found
+        self._see(read_in, stamp, read)
+        plan.groups = (group,)
+        view = self.view
+        assert view is not None
+        there, members = view.groups[read_in].replicas, view.groups[group].replicas
+        turns = [turn for turn, name in enumerate(members) if name not in there]
+        self.member[plan.groups] = (turns or [0])[0]
+        return True
 
     def _read(self) -> None:
         found = self.board.peek()

@@ -6,6 +6,7 @@ from typing import Any
 
 from ordercast.core.errors import InvariantBroken
 from ordercast.core.machine import Deliver, Effect, Interrupted
+from ordercast.core.view import names_of
 from ordercast.gateway.casting import CastingGateway
 from ordercast.protocols.isis.machine import Isis
 from ordercast.protocols.isis.telling import TellOne, Told
@@ -21,6 +22,7 @@ from ordercast.sim.process import Factory
 from ordercast.sim.run import Result
 from ordercast.sim.world import World
 from ordercast.v1.isis_pb2 import CastStamp, Seen
+from ordercast.v1.sequencer_pb2 import LogEntry
 
 #: Simulated seconds after the healing in which everything must have come to rest.
 REST_S_MAX = 120.0
@@ -28,6 +30,8 @@ REST_S_MAX = 120.0
 TRUNCATE_S = 0.1
 #: Live deliveries that clients may come upon.
 LIVE_KEPT = 8
+#: Of the entries at the end of a log: among them are those that are not in all logs yet.
+LATE = 8
 
 
 class Cluster:
@@ -35,7 +39,7 @@ class Cluster:
         self.scenario = scenario
         self.world = world = World(seed, scenario.network, tracing=tracing)
         self.gone: dict[str, None] = {}
-        self.board = Board(peek=self._peek)
+        self.board = Board(peek=self._peek, peek_part=self._peek_part)
         self.random = Random(f"{seed}/readers")
         self.membership = ViewMembership(world, scenario.view, self.gone)
         self.publishers = Publishers(producers={name.encode(): None for name in scenario.publishers})
@@ -115,6 +119,31 @@ class Cluster:
             return None
         entry = logs[group].entries[-1 - self.random.randrange(min(3, len(logs[group].entries)))]
         return group, entry.stamp, machine.read_besides(group) or Seen()
+
+    def _peek_part(self) -> tuple[str, CastStamp, Seen, str] | None:
+        """Of somebody's log an entry that is for several groups, and one of those whose log has it not."""
+        for name in self.random.sample(self.scenario.nodes, len(self.scenario.nodes)):
+            process = self.world.processes[name]
+            machine = process.slots["isis"].machine if process.up else None
+            if not isinstance(machine, Isis):
+                continue
+            for group in sorted(group for group in process.disk.logs if group in self.membership.groups):
+                for entry in process.disk.logs[group].entries[-LATE:]:
+                    others = [other for other in self._lacking(entry) if other != group]
+                    if others:
+                        read = machine.read_besides(group) or Seen()
+                        return group, entry.stamp, read, self.random.choice(others)
+        return None
+
+    def _lacking(self, entry: LogEntry) -> list[str]:
+        """Groups that it is for, and not in the log of."""
+        header = entry.envelope.header
+        logs = self.checker.logs
+        return [
+            name
+            for name in names_of(header.destinations)
+            if all(id_ != header.id for id_, _ in logs.get(name, []))
+        ]
 
     def start(self) -> None:
         for process in self.world.processes.values():

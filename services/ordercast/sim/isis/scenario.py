@@ -45,7 +45,26 @@ def draw(seed: int) -> Scenario:
         draw_gateways(random, scenario)
     scenario.reads_live = Random(f"{seed}/live").random() < 0.4
     draw_own_settings(Random(f"{seed}/own"), scenario)
+    draw_answers(Random(f"{seed}/answers"), scenario)
     return scenario
+
+
+def draw_answers(random: Random, scenario: Scenario) -> None:
+    """Some causal runs have more messages to several groups, clients that answer one part of them where the others
+    are not yet, and newcomers.
+    """
+    groups = [group.group for group in scenario.view.groups]
+    plans = [plan for client in scenario.clients.values() for plan in client.plans]
+    if len(groups) < 2 or any(plan.total for plan in plans) or random.random() < 0.5:
+        return
+    for client in scenario.clients.values():
+        for _ in range(random.randint(3, 8)):
+            at = random.uniform(0.05, scenario.healing_at)
+            chosen = tuple(sorted(random.sample(groups, random.choice([2, min(3, len(groups))]))))
+            client.plans.append(Plan(at, chosen, total=False))
+            client.plans.append(Plan(at + random.choice([0.0, 0.05]), (), total=False, answers=True))
+        client.plans.sort(key=lambda plan: plan.at)
+    scenario.moves += [random.uniform(0.1, scenario.healing_at) for _ in range(random.choice([0, 2, 4]))]
 
 
 def draw_own_settings(random: Random, scenario: Scenario) -> None:
