@@ -431,3 +431,15 @@ def test_what_is_changed_for_these_tests_is_valid_before(name):
     for index in range(len(MACHINES[name]()[1])):
         host, corpus = MACHINES[name]()
         host.receive(*corpus[index])
+
+
+def test_every_type_that_a_machine_handles_is_fuzzed():
+    """Who adds a message adds one to a conversation above."""
+    fuzzed: dict[type, dict[type, None]] = {}
+    for make in MACHINES.values():
+        host, corpus = make()
+        fuzzed.setdefault(type(host.machine), {}).update({type(message): None for _, message in corpus})
+    for machine, kinds in fuzzed.items():
+        handled: Any = machine.handles
+        missing = [kind.__name__ for kind in handled if kind not in kinds]
+        assert not missing, f"{machine.__name__} is never sent {missing}"

@@ -146,7 +146,7 @@ class SpoolClient:
             call = self._stub.ReadSpool(ReadSpoolRequest(begin=at, end=end))
             try:
                 for response in call:
-                    for batch in pa.ipc.open_stream(response.arrow):
+                    for batch in batches_of(response.arrow):
                         part = cut(batch, at, end)
                         if part.num_rows:
                             at = part.column(names.COLUMN_OFFSET)[-1].as_py() + 1
@@ -165,6 +165,18 @@ class SpoolClient:
             finally:
                 # Whoever stops reading early does not leave the service writing.
                 call.cancel()
+
+
+def batches_of(arrow: bytes) -> Iterator[pa.RecordBatch]:
+    """What the service sent, if it is what a spool holds."""
+    try:
+        for batch in pa.ipc.open_stream(arrow):
+            batch.validate()
+            if batch.schema.get_field_index(names.COLUMN_OFFSET) < 0:
+                raise SpoolError(f"the spool sent records without the column {names.COLUMN_OFFSET}")
+            yield batch
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise SpoolError(f"the spool sent what is no Arrow: {error}") from error
 
 
 def cut(batch: pa.RecordBatch, begin: int, end: int) -> pa.RecordBatch:
