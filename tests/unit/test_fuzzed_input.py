@@ -11,7 +11,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -67,6 +66,7 @@ from ordercast.v1.sequencer_pb2 import (
 )
 from tests.unit.copying_host import copier, part_of
 from tests.unit.driving import CONFIGURATION, LIVES, Driven, destinations, envelope_of, key_of, next_view
+from tests.unit.fuzzing import FUZZED_INPUTS, change, change_bytes, with_an_end
 from tests.unit.handover_host import hand_over, newcomer, open_
 from tests.unit.scalatom_host import VIEW, Host, chunk_of, log_entry
 
@@ -74,6 +74,8 @@ MAY_CONTRADICT = (Decide, LogChunk, SnapshotPart, HandOver, EnvelopeDelivered)
 ENVELOPES = [envelope_of(0, "a", "b"), envelope_of(1, "a"), envelope_of(2, "a", "b"), envelope_of(3, "b")]
 ID = ENVELOPES[2].header.id
 Corpus = list[tuple[str, Any]]
+#: Changed messages in one conversation.
+THROWN = 8
 
 
 class Misled(Exception):  # noqa: N818 (it names what happened)
@@ -291,67 +293,6 @@ MACHINES: dict[str, Callable[[], tuple[Driven, Corpus]]] = {
 
 # ------------------------------------------------------------------------------------------------------- changing
 
-NUMBERS = (0, 1, 2, 3, 9, 20, 21, 2**32 - 1, 2**62, 2**62 + 1, 2**63, 2**64 - 2, 2**64 - 1)
-BYTES = (
-    b"",
-    b"\0",
-    pack_u64(9),
-    pack_u64(2**64 - 1),
-    ID,
-    ID[:15],
-    ID + b"\0",
-    KEY_MIN,
-    b"\xff" * 24,
-    b"\xff" * 25,
-)
-NAMES = ("", "a", "b", "c", "x", "n1", "n2", "n6", "g1", "a\0b")
-
-
-def another_value(field: FieldDescriptor, random: Random) -> Any:
-    if field.type == FieldDescriptor.TYPE_BYTES:
-        return random.choice(BYTES)
-    if field.type == FieldDescriptor.TYPE_STRING:
-        return random.choice(NAMES)
-    if field.type == FieldDescriptor.TYPE_BOOL:
-        return random.random() < 0.5
-    if field.type == FieldDescriptor.TYPE_ENUM:
-        return random.choice([0, 1, 2, 7])
-    limit = 2**32 if field.type == FieldDescriptor.TYPE_UINT32 else 2**64
-    return random.choice(NUMBERS) % limit
-
-
-def change(message: Any, random: Random) -> None:
-    """One field somewhere in it: cleared, replaced, doubled or removed."""
-    field = random.choice(message.DESCRIPTOR.fields)
-    value = getattr(message, field.name)
-    if field.message_type is None and not field.is_repeated:
-        setattr(message, field.name, another_value(field, random))
-    elif random.random() < 0.2:
-        message.ClearField(field.name)
-    elif not field.is_repeated:
-        change(value, random)
-    elif field.message_type is None:
-        value.append(another_value(field, random))
-    elif not value or random.random() < 0.2:
-        value.add()
-    elif random.random() < 0.2:
-        value.add().CopyFrom(random.choice(value))
-    else:
-        change(random.choice(value), random)
-
-
-def change_bytes(data: bytes, random: Random) -> bytes:
-    at = random.randrange(len(data) + 1)
-    return random.choice(
-        [
-            data[:at],
-            data[:at] + bytes([random.randrange(256)]) + data[at + 1 :],
-            data[:at] + random.randbytes(3) + data[at:],
-            data[:at] + data[at + 1 :],
-            random.randbytes(at),
-        ]
-    )
-
 
 def changed(message: Any, random: Random) -> bytes:
     if random.random() < 0.2:
@@ -403,7 +344,7 @@ def throw(host: Driven, source: str, data: bytes) -> bool:
 def throw_at(host: Driven, corpus: Corpus, random: Random) -> None:
     misled = False
     try:
-        for _ in range(8):
+        for _ in range(THROWN):
             source, message = random.choice(corpus)
             if random.random() < 0.2:
                 source = random.choice(sorted(LIVES))
@@ -419,11 +360,19 @@ def throw_at(host: Driven, corpus: Corpus, random: Random) -> None:
 
 
 @pytest.mark.parametrize("name", MACHINES)
-@settings(max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2**32))
 def test_a_machine_survives_whatever_peers_send(name, seed):
     with suppress(Misled):
         throw_at(*MACHINES[name](), Random(seed))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_machine_survives_a_great_many_of_them(name):
+    for seed in range(FUZZED_INPUTS // THROWN):
+        with with_an_end(), suppress(Misled):
+            throw_at(*MACHINES[name](), Random(f"long {seed}"))
 
 
 @pytest.mark.parametrize("name", MACHINES)
