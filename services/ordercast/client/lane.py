@@ -94,7 +94,8 @@ class Lane(Generic[H]):
 
     def is_forgotten(self, epoch: int, last_sequence: int) -> bool:
         """Told by an opening: the groups' state about us expired, or the groups are new ones of the same name."""
-        return self.is_known and epoch == 1 and last_sequence == 0 and not self.is_ours(epoch, last_sequence)
+        is_nothing_known = last_sequence == 0 and (epoch == 1 or self.last_receipt > 0)
+        return self.is_known and is_nothing_known and not self.is_ours(epoch, last_sequence)
 
     def is_ours(self, epoch: int, last_sequence: int) -> bool:
         """Told by an opening: nobody else opened or wrote meanwhile."""

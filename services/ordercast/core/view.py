@@ -161,6 +161,8 @@ class View:
         self.number: int = view.number
         #: What others have to have heard to know these groups: their numbers are not lower.
         self.changed: int = view.changed or view.number
+        #: What all nodes understand.
+        self.level: int = view.level
         self.groups: dict[str, Group] = {g.group: group_of(g) for g in view.groups}
         #: Everyone who holds a replica of some group.
         self.hosts = frozenset(process for group in self.groups.values() for process in group.replicas)

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from ordercast.gateway.intake import belongs_to
 from ordercast.runtime.host import Host
 from ordercast.runtime.tls import client_identity
 
@@ -57,7 +58,9 @@ class Clients:
         key = f"connection {context.peer()}" if identity is None else f"identity {identity}"
         client = self._clients.get(key)
         if client is None:
-            client = self._clients[key] = Client(f"client/{next(self._numbers)}", identity)
+            # What is remembered of a client outlives its connection, so its name says who it belongs to.
+            owner = belongs_to(identity, context.peer())
+            client = self._clients[key] = Client(f"client/{owner}.{next(self._numbers)}", identity)
         client.calls += 1
         try:
             yield client

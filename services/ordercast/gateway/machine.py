@@ -31,9 +31,10 @@ from ordercast.core.view import OtherConfiguration, UnknownGroup, View
 from ordercast.gateway.checking import what_is_wrong
 from ordercast.gateway.opened import Open
 from ordercast.gateway.pressure import RETRY_S_UNKNOWN, Pressure
-from ordercast.gateway.producer import NOTHING_SEEN, Groups, Producer, Waiting
+from ordercast.gateway.producer import NOTHING_SEEN, Groups, Producer, Waiting, label_of
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.gateway.turns import Refusals, as_fit, client_of
+from ordercast.protocols.forgetting import CLIENTS_LEVEL
 from ordercast.v1.common_pb2 import (
     REFUSAL_FENCED,
     REFUSAL_UNSPECIFIED,
@@ -471,6 +472,8 @@ class Gateway:
 
     def _ranges(self, items: list[Waiting]) -> tuple[list[ProducerRange], list[list[Waiting]]]:
         """Requests that follow on each other become one range."""
+        assert self.view is not None
+        names_clients = self.view.level >= CLIENTS_LEVEL
         ranges: list[ProducerRange] = []
         requests: list[list[Waiting]] = []
         for item in items:
@@ -493,6 +496,7 @@ class Gateway:
                     first_sequence=item.first_sequence,
                     count=len(item.messages),
                     open_token=item.open_token,
+                    client=label_of(item.client) if names_clients else b"",
                 )
             )
             requests.append([item])

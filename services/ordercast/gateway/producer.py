@@ -5,8 +5,10 @@ channels, A3's clock at 100: {A1, A3} decide m1 at 100, {A1, A2} decide m2 at 6.
 the producer's earlier ones that share a group with it are decided, and carries their highest sn.
 """
 
+import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ordercast.gateway.pressure import Taken
 from ordercast.protocols.isis.times import Stamp
@@ -23,6 +25,17 @@ NOTHING_SEEN = -1
 
 #: Claims a group for messages that have to stay behind.
 _HELD_BACK: Groups = ()
+
+
+@lru_cache(maxsize=4096)
+def label_of(client: str) -> bytes:
+    """Whoever is behind a stream, for envelopes.
+
+    A stream's name is its client's, a slash, and a number. A client's name may end with a dot and the number of
+    its connection, which does not count here: who connects again is still the same.
+    """
+    owner = (client.rpartition("/")[0] or client).partition(".")[0]
+    return hashlib.blake2b(owner.encode(), digest_size=8).digest()
 
 
 @dataclass(slots=True)

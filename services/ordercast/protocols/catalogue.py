@@ -9,7 +9,8 @@ from ordercast.core.level import LEVEL
 from ordercast.protocols.isis import settings as isis
 from ordercast.protocols.scalatom import settings as scalatom
 
-Parser = Callable[[Mapping[str, str]], object]
+#: Of a domain's settings, in a cluster of some level.
+Parser = Callable[[Mapping[str, str], int], object]
 #: Of a group's settings, given its domain's.
 GroupCheck = Callable[[Mapping[str, str], Mapping[str, str]], None]
 
@@ -41,7 +42,7 @@ def check_domain(protocol: str, settings: Mapping[str, str], level: int = LEVEL)
     if parse is None:
         known = ", ".join(sorted(there))
         raise UnknownProtocol(f"there is no protocol {protocol[:64]!r}: there are {known}")
-    parse(settings)
+    parse(settings, level)
 
 
 def check_group(protocol: str, domain: Mapping[str, str], settings: Mapping[str, str]) -> None:

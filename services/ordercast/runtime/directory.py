@@ -169,7 +169,8 @@ class Directory:
         self.on_change()
 
     def view(self, domain: str) -> DomainView:
-        view = DomainView(domain=domain, number=self.revision, changed=self._groups_changed.get(domain, 0))
+        changed = self._groups_changed.get(domain, 0)
+        view = DomainView(domain=domain, number=self.revision, changed=changed, level=self.level)
         for _, group in sorted(self.groups.items()):
             if group.domain == domain:
                 view.groups.append(group_view(group))

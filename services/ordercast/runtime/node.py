@@ -505,7 +505,8 @@ class Node:
         clock = self.clock.read()
         news: list[Event] = []
         # Also of changes that views do not show: others name them, and what names them waits until we have heard.
-        if known is None or known.changed != view.changed or list(known.groups) != list(view.groups):
+        is_news = known is None or (known.changed, known.level) != (view.changed, view.level)
+        if is_news or (known is not None and list(known.groups) != list(view.groups)):
             news.append(ViewChanged(*clock, view))
         for process, incarnation in sorted(self.directory.ended().items()):
             if incarnation and (known is None or self._ended.get(process) != incarnation):

@@ -71,6 +71,8 @@ class ClientSettings:
     patience_s: float = 1.0
     opens: bool = False
     greedy: bool = False
+    #: Each publish comes from another producer, which opens, and is never heard of again.
+    passing: bool = False
 
 
 @dataclass(slots=True)
@@ -194,11 +196,22 @@ class Client:
         self.plans = [plan for plan in self.plans if not self._is_hopeless(plan, now)]
         while self.connected and self._may_send(now):
             plan = self.plans[0]
+            if self.settings.passing and not self._is_opened:
+                self._become_another()
             if self.settings.opens and plan.groups not in self.epochs:
                 effects += self._open(plan.groups, now)
                 break
             effects += self._publish(self.plans.pop(0), now, event.chance)
         return effects
+
+    @property
+    def _is_opened(self) -> bool:
+        """Of producers that pass by: it has not published yet."""
+        return bool(self.epochs) and not any(self.sequences.values())
+
+    def _become_another(self) -> None:
+        self.producer = f"{self.name}.{self.index}".encode()
+        self.epochs, self.sequences = {}, {}
 
     def _next_look(self, now: float) -> float:
         """Soon if a publish is due, else when the next one is or patience may end."""
@@ -277,8 +290,12 @@ class Client:
 
     def _on_reply(self, reply: PublishReply, now: float) -> list[Effect]:
         self.waiting_since = now
+        if reply.producer != self.producer:
+            return []  # one that has passed
         if reply.status == PUBLISH_STATUS_FENCED:
-            self.fenced = True
+            self.fenced = not self.settings.passing
+            if self.settings.passing:
+                self._give_up(reply)  # it was forgotten meanwhile
             return []
         if reply.status == PUBLISH_STATUS_NOT_FOUND:
             # The set is not used again, so that no sequence is missing in it.

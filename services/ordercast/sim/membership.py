@@ -96,7 +96,8 @@ class Membership:
         if kind not in ("group_created", "group_closed", "group_deleted"):
             self.changed[name] = None
         self.changes[kind] = self.changes.get(kind, 0) + 1
-        view = DomainView(domain=self.view.domain, number=self.view.number + REVISIONS)
+        number = self.view.number + REVISIONS
+        view = DomainView(domain=self.view.domain, number=number, level=self.view.level)
         view.groups.extend(self.groups[name] for name in sorted(self.groups))
         self.view.CopyFrom(view)
         self.history.append((view, tuple(self.closed)))

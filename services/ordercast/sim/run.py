@@ -12,7 +12,7 @@ from ordercast.gateway.machine import Gateway
 from ordercast.protocols.paxos.acceptor import Acceptor
 from ordercast.protocols.paxos.proposer import Proposer
 from ordercast.protocols.scalatom.machine import Scalatom
-from ordercast.sim.checkers import ending, order
+from ordercast.sim.checkers import ending, order, producers
 from ordercast.sim.checkers.logs import LogChecker
 from ordercast.sim.checkers.traffic import TrafficChecker
 from ordercast.sim.checkers.violation import Violation
@@ -196,12 +196,24 @@ class Cluster:
                 return
         raise Violation("termination", reason)
 
+    def _check_producers(self) -> None:
+        tables = {}
+        for group in self.groups:
+            replicas = {name: self.machine(name, "scalatom").replicas[group] for name in self.live_replicas(group)}
+            last = max((replica.position for replica in replicas.values()), default=0)
+            there = {name: r.producers for name, r in replicas.items() if r.position == last and r.copied is None}
+            producers.check_replicas(group, there)
+            if there:
+                tables[group] = next(iter(there.values()))
+        producers.check_sets(tables)
+
     def check_end(self) -> None:
         groups = self.logs.groups
         ending.check_bodies(self.world, self.logs, self.floors)
         ending.check_gone(self.world, self.membership.gone)
         ending.check_all_or_nothing(self.logs)
         ending.check_receipts(self.logs, self.board)
+        self._check_producers()
         order.check_fifo(groups, self.board)
         order.check_causality(groups, self.board)
         order.check_acyclic(groups, self.board)

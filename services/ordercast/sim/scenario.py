@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from ordercast.core.level import LEVEL
 from ordercast.core.view import FIRST
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.scalatom.settings import Settings
@@ -60,6 +61,7 @@ def draw(seed: int, *, reconfigure: bool = False) -> Scenario:
     if random.random() < 0.4:
         draw_changes(random, scenario)
     scenario.settings = replace(scenario.settings, stamps_wait_s=draw_stamps_wait(Random(f"{seed}/stamps")))
+    draw_passing(Random(f"{seed}/passing"), scenario)
     if reconfigure:
         draw_reconfigurations(Random(f"{seed}/reconfigure"), scenario)
     return scenario
@@ -118,7 +120,7 @@ def draw_stamps_wait(random: Random) -> float:
 
 
 def draw_view(random: Random, nodes: list[str]) -> DomainView:
-    view = DomainView(domain="sim", number=1)
+    view = DomainView(domain="sim", number=1, level=LEVEL)
     for index in range(random.choice([2, 3, 3, 4, 5])):
         view.groups.append(draw_group(random, "abcde"[index], nodes))
     return view
@@ -153,6 +155,28 @@ def draw_changes(random: Random, scenario: Scenario) -> None:
         )
         scenario.changes.append(Deletion(random.uniform(created_at, until) + 0.1, name))
     scenario.changes.sort(key=lambda change: change.at)
+
+
+def draw_passing(random: Random, scenario: Scenario) -> None:
+    """Producers that pass by, in sets that others use: so many that groups have to forget some of them."""
+    if random.random() < 0.3:
+        sets = [random.choice(client.plans).groups for client in scenario.clients.values()]
+        settings = draw_passing_client(random, sets, scenario.gateways, scenario.healing_at)
+        scenario.clients["cp1"] = settings
+        scenario.settings = replace(scenario.settings, idempotence_producers=random.choice([8, 12]))
+
+
+def draw_passing_client(random: Random, sets: list[Groups], gateways: list[str], until: float) -> ClientSettings:
+    """One after the other. There is a producer for each of the others, so none of those has to be forgotten."""
+    favourites = random.sample(sets, min(len(sets), random.choice([1, 2])))
+    plans = [
+        Plan(random.uniform(0.05, until), random.choice(favourites), random.choice([1, 1, 3]), unordered=False)
+        for _ in range(random.randint(20, 40))
+    ]
+    plans.sort(key=lambda plan: plan.at)
+    patience_s = random.choice([0.05, 0.4, 1.0])
+    turned = random.sample(gateways, len(gateways))
+    return ClientSettings(plans, turned, pipeline=1, patience_s=patience_s, opens=True, passing=True)
 
 
 def draw_reconfigurations(random: Random, scenario: Scenario) -> None:

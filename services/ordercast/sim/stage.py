@@ -7,6 +7,7 @@ publishes, crashes and restarts; at the end everything heals and the usual check
 from typing import ClassVar
 
 from ordercast.core.errors import InvariantBroken
+from ordercast.core.level import LEVEL
 from ordercast.core.machine import TimerFired
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.scalatom.settings import Settings
@@ -37,7 +38,7 @@ class Stage:
 
         Spare nodes have nothing to begin with.
         """
-        view = DomainView(domain="sim", number=1)
+        view = DomainView(domain="sim", number=1, level=LEVEL)
         for name, replicas in sorted(groups.items()):
             view.groups.append(
                 GroupView(group=name, configuration=1, replicas=replicas, acceptors=acceptors or replicas)

@@ -33,18 +33,20 @@ class Destination(_message.Message):
     def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ...) -> None: ...
 
 class ProducerRange(_message.Message):
-    __slots__ = ("producer", "epoch", "first_sequence", "count", "open_token")
+    __slots__ = ("producer", "epoch", "first_sequence", "count", "open_token", "client")
     PRODUCER_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     FIRST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     OPEN_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
     producer: bytes
     epoch: int
     first_sequence: int
     count: int
     open_token: bytes
-    def __init__(self, producer: _Optional[bytes] = ..., epoch: _Optional[int] = ..., first_sequence: _Optional[int] = ..., count: _Optional[int] = ..., open_token: _Optional[bytes] = ...) -> None: ...
+    client: bytes
+    def __init__(self, producer: _Optional[bytes] = ..., epoch: _Optional[int] = ..., first_sequence: _Optional[int] = ..., count: _Optional[int] = ..., open_token: _Optional[bytes] = ..., client: _Optional[bytes] = ...) -> None: ...
 
 class Header(_message.Message):
     __slots__ = ("id", "destinations", "coordinator", "session", "done", "ranges", "gateway", "trace", "open", "accepted_ns")

@@ -77,16 +77,18 @@ class GroupView(_message.Message):
     def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., previous: _Optional[_Union[Configuration, _Mapping]] = ..., starting: _Optional[_Iterable[str]] = ..., learners: _Optional[_Iterable[str]] = ..., lost: _Optional[_Iterable[str]] = ..., incarnations: _Optional[_Iterable[int]] = ..., leaving: _Optional[_Iterable[str]] = ..., epoch: _Optional[int] = ..., settings: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class DomainView(_message.Message):
-    __slots__ = ("domain", "number", "groups", "changed")
+    __slots__ = ("domain", "number", "groups", "changed", "level")
     DOMAIN_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     CHANGED_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
     domain: str
     number: int
     groups: _containers.RepeatedCompositeFieldContainer[GroupView]
     changed: int
-    def __init__(self, domain: _Optional[str] = ..., number: _Optional[int] = ..., groups: _Optional[_Iterable[_Union[GroupView, _Mapping]]] = ..., changed: _Optional[int] = ...) -> None: ...
+    level: int
+    def __init__(self, domain: _Optional[str] = ..., number: _Optional[int] = ..., groups: _Optional[_Iterable[_Union[GroupView, _Mapping]]] = ..., changed: _Optional[int] = ..., level: _Optional[int] = ...) -> None: ...
 
 class Node(_message.Message):
     __slots__ = ("name", "node_id", "services", "peer_address", "client_address", "zone", "incarnation", "suspected", "read_only", "revision", "ended", "draining", "level", "removed", "disk_lost")

@@ -131,7 +131,7 @@ class LogChunk(_message.Message):
     def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., position: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[LogEntry, _Mapping]]] = ..., head: _Optional[int] = ..., begins: _Optional[int] = ..., checksum: _Optional[int] = ...) -> None: ...
 
 class ProducerRecord(_message.Message):
-    __slots__ = ("producer", "groups", "epoch", "last_sequence", "open_tokens", "last_sn", "spans")
+    __slots__ = ("producer", "groups", "epoch", "last_sequence", "open_tokens", "last_sn", "spans", "client", "established", "turn", "epoch_forgotten")
     PRODUCER_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -139,6 +139,10 @@ class ProducerRecord(_message.Message):
     OPEN_TOKENS_FIELD_NUMBER: _ClassVar[int]
     LAST_SN_FIELD_NUMBER: _ClassVar[int]
     SPANS_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
+    ESTABLISHED_FIELD_NUMBER: _ClassVar[int]
+    TURN_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FORGOTTEN_FIELD_NUMBER: _ClassVar[int]
     producer: bytes
     groups: _containers.RepeatedScalarFieldContainer[str]
     epoch: int
@@ -146,7 +150,11 @@ class ProducerRecord(_message.Message):
     open_tokens: _containers.RepeatedScalarFieldContainer[bytes]
     last_sn: int
     spans: _containers.RepeatedCompositeFieldContainer[_common_pb2.Span]
-    def __init__(self, producer: _Optional[bytes] = ..., groups: _Optional[_Iterable[str]] = ..., epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ..., open_tokens: _Optional[_Iterable[bytes]] = ..., last_sn: _Optional[int] = ..., spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ...) -> None: ...
+    client: bytes
+    established: bool
+    turn: int
+    epoch_forgotten: int
+    def __init__(self, producer: _Optional[bytes] = ..., groups: _Optional[_Iterable[str]] = ..., epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ..., open_tokens: _Optional[_Iterable[bytes]] = ..., last_sn: _Optional[int] = ..., spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ..., client: _Optional[bytes] = ..., established: _Optional[bool] = ..., turn: _Optional[int] = ..., epoch_forgotten: _Optional[int] = ...) -> None: ...
 
 class DoneRecord(_message.Message):
     __slots__ = ("incarnation", "done", "open")

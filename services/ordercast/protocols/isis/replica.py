@@ -28,7 +28,13 @@ class Replica:
         #: The log.
         self.position = 0
         self.offset = 0
-        self.producers = ProducerTable(group.name, settings.idempotence_distance, settings.idempotence_window)
+        self.producers = ProducerTable(
+            group.name,
+            settings.idempotence_distance,
+            settings.idempotence_window,
+            settings.idempotence_producers,
+            counts_shared_sets=False,
+        )
         #: Views that this life takes part in and has not delivered all of, oldest first. It speaks in the last
         #: one, once that is the only one. None: it came from its disk, or is a newcomer, and waits for the next
         #: view.

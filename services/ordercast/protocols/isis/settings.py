@@ -5,6 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ordercast.core.level import LEVEL
+from ordercast.protocols.forgetting import (
+    IDEMPOTENCE_PRODUCERS,
+    PRODUCERS_BOUNDS,
+    PRODUCERS_MAX,
+    settings_at,
+)
+
 
 class Ordering(StrEnum):
     #: CBCAST: delivered on receipt unless something that precedes it is missing.
@@ -60,6 +68,8 @@ class Settings:
     #: is forgotten. All replicas must agree on them.
     idempotence_window: int = 4096
     idempotence_distance: int = 1_000_000_000
+    #: How many producers of a group are remembered (forgetting.py). All replicas must agree on it.
+    idempotence_producers: int = PRODUCERS_MAX
     #: Entries of the log in one piece of a copy, and their bytes.
     log_chunk: int = 64
     log_chunk_bytes: int = 1 << 20
@@ -78,13 +88,18 @@ _DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _CHOICES: dict[str, type[StrEnum]] = {"ordering": Ordering, "flush": FlushKind, "causality": Causality}
 _SECONDS = {"order_wait_s": (0.0, 1.0), "stability_idle_s": (0.0, 1.0), "silence_s": (0.01, 60.0)}
 _SHARES = {"token_share": (0.5, 1.0)}
-_COUNTS = {"order_batch": (1, 1024), "token_window": (1, 65_536), "idempotence_window": (4096, 65_536)}
+_COUNTS = {
+    "order_batch": (1, 1024),
+    "token_window": (1, 65_536),
+    "idempotence_window": (4096, 65_536),
+    IDEMPOTENCE_PRODUCERS: PRODUCERS_BOUNDS,
+}
 _NAMES = [*_CHOICES, K_STABILITY, *_SECONDS, *_SHARES, *_COUNTS]
 
 
-def from_map(settings: Mapping[str, str]) -> Settings:
+def from_map(settings: Mapping[str, str], level: int = LEVEL) -> Settings:
     """What is not in the map keeps its default."""
-    _refuse_unknown(settings, _NAMES)
+    _refuse_unknown(settings, settings_at(_NAMES, level))
     found: dict[str, object] = {}
     for name, text in settings.items():
         if name in _CHOICES:

@@ -24,7 +24,7 @@ the end, and until then nobody waits for it.
 
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
@@ -32,7 +32,7 @@ from google.protobuf.message import DecodeError
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX
 from ordercast.core.machine import Receive, Send
-from ordercast.protocols.idempotence import ProducerTable
+from ordercast.protocols.idempotence import ProducerTable, check_places
 from ordercast.protocols.isis.replica import Replica
 from ordercast.protocols.producer_records import check_record
 from ordercast.v1.sequencer_pb2 import LogEntry, ProducerRecord, Snapshot, SnapshotAsk, SnapshotPart
@@ -101,7 +101,7 @@ class Snapshots:
         if cut is None or cut.view != replica.view or replica.ending is None:
             return  # The first one, which began with nothing; or we are not in it.
         assert replica.position == replica.ending.start == cut.first_position + len(cut.keys)
-        state = State(replica.position, replica.offset, _copy_of(replica.producers))
+        state = State(replica.position, replica.offset, replica.producers.copy())
         self.beginnings[replica.name] = Beginning(cut.view, cut.ends, state)
         self.machine.wake()
 
@@ -242,13 +242,6 @@ def checksum_of(entries: Iterable[LogEntry]) -> int:
     return found
 
 
-def _copy_of(table: ProducerTable) -> ProducerTable:
-    """As it is now. Spans are shared, for nobody changes one: a table may have very many of them."""
-    copy = ProducerTable(table.group, table.distance, table.window)
-    copy.states = {key: replace(state, spans=list(state.spans)) for key, state in table.states.items()}
-    return copy
-
-
 def _checked(group: str, data: bytes) -> Snapshot:
     """Nothing of it is behind its own end."""
     try:
@@ -259,6 +252,7 @@ def _checked(group: str, data: bytes) -> Snapshot:
         raise RemoteProtocolError("not a snapshot of this group")
     if any(_is_beyond(snapshot, record) for record in snapshot.producers):
         raise RemoteProtocolError("a snapshot with a producer from behind its end")
+    check_places(snapshot.producers)
     return snapshot
 
 

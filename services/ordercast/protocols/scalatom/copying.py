@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, ID_BYTES, KEY_BYTES, KEY_MIN, pack_u64, sn_of
 from ordercast.core.machine import Deliver, Persist, Receive, ResetLog, Send
-from ordercast.protocols.idempotence import Record
+from ordercast.protocols.idempotence import Record, check_places
 from ordercast.protocols.producer_records import check_record
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.replica import Replica
@@ -206,6 +206,7 @@ class Copying:
                 raise RemoteProtocolError("a snapshot with a record behind its end")
         if snapshot.position > replica.position and end <= replica.last_key != KEY_MIN:
             raise RemoteProtocolError("a snapshot that is further and behind at once")
+        check_places(snapshot.producers)
         return snapshot
 
     def _install(self, replica: Replica) -> None:

@@ -73,7 +73,12 @@ class Replica:
         self.position = 0
         self.offset = 0
         self.last_key = KEY_MIN
-        self.producers = ProducerTable(group.name, settings.idempotence_distance, settings.idempotence_window)
+        self.producers = ProducerTable(
+            group.name,
+            settings.idempotence_distance,
+            settings.idempotence_window,
+            settings.idempotence_producers,
+        )
         self.done: dict[int, Finished] = {}
         self.delivered: dict[bytes, Delivered] = {}
         self.retirement = retirement
@@ -247,7 +252,7 @@ class Replica:
         groups = tuple(destination.group for destination in header.destinations)
         entry = LogEntry(order_key=key, envelope=envelope, first_offset=self.offset)
         entry.outcomes.extend(self.judge(header, groups, key))
-        changes = self.producers.changes() + self.producers.expire(sn_of(key))
+        changes = self.producers.changes()
         delivered = Delivered(key, self.position, rec_ts, list(header.destinations), header.gateway, self.started)
         self.delivered[id_] = delivered
         changes.append(self.delivered_record(id_))

@@ -5,6 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ordercast.core.ids import CLOCK_MAX
+from ordercast.core.level import LEVEL
+from ordercast.protocols.forgetting import (
+    IDEMPOTENCE_PRODUCERS,
+    PRODUCERS_BOUNDS,
+    PRODUCERS_MAX,
+    settings_at,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,8 @@ class Settings:
     idempotence_distance: int = 1_000_000_000
     #: How many sequences per (producer, set) keep their offsets for repeated receipts.
     idempotence_window: int = 4096
+    #: How many producers of a destination set are remembered (forgetting.py). All replicas must agree on it.
+    idempotence_producers: int = PRODUCERS_MAX
     #: Entries of the log in one catch-up chunk, and their bytes; one entry goes whatever its size.
     log_chunk: int = 64
     log_chunk_bytes: int = 1 << 20
@@ -70,17 +79,19 @@ _COUNTS = {
     "idempotence_distance": (1_000_000, CLOCK_MAX),
     # A client may have 4096 messages under way: it must get the receipts of all of them again.
     "idempotence_window": (4096, 65_536),
+    IDEMPOTENCE_PRODUCERS: PRODUCERS_BOUNDS,
     "log_chunk": (1, 1024),
     "log_chunk_bytes": (1, 1 << 24),
 }
 
 
-def from_map(settings: Mapping[str, str]) -> Settings:
+def from_map(settings: Mapping[str, str], level: int = LEVEL) -> Settings:
     """What is not in the map keeps its default."""
-    unknown = sorted(name for name in settings if name not in _SECONDS and name not in _COUNTS)
+    there = settings_at([*_SECONDS, *_COUNTS], level)
+    unknown = sorted(name for name in settings if name not in there)
     if unknown:
         names = ", ".join(repr(name[:64]) for name in unknown[:5])
-        raise InvalidSettings(f"no such setting: {names}; there are {', '.join([*_SECONDS, *_COUNTS])}")
+        raise InvalidSettings(f"no such setting: {names}; there are {', '.join(there)}")
     seconds = {name: _seconds(name, settings[name]) for name in _SECONDS if name in settings}
     counts = {name: _count(name, settings[name]) for name in _COUNTS if name in settings}
     found = Settings(**seconds, **counts)  # type: ignore[arg-type]  # neither holds the name of a bool

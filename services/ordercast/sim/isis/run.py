@@ -10,6 +10,7 @@ from ordercast.core.view import names_of
 from ordercast.gateway.casting import CastingGateway
 from ordercast.protocols.isis.machine import Isis
 from ordercast.protocols.isis.telling import TellOne, Told
+from ordercast.sim.checkers.producers import remembered
 from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.client import Dial
 from ordercast.sim.faults import Faults
@@ -206,7 +207,7 @@ class Cluster:
                 machine = process.slots["isis"].machine if process.up else None
                 if isinstance(machine, Isis):
                     replica = machine.replicas[name]
-                    states[member] = (replica.position, replica.offset, replica.producers.states)
+                    states[member] = (replica.position, replica.offset, remembered(replica.producers))
             first = next(iter(states), "")
             for member, state in states.items():
                 if state != states[first]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from ordercast.core.level import LEVEL
 from ordercast.core.view import FIRST
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.isis.settings import ALL, K_STABILITY, MAJORITY, Causality, FlushKind, Ordering, Settings
@@ -10,7 +11,7 @@ from ordercast.sim.client import ClientSettings as PublisherSettings
 from ordercast.sim.isis.client import ClientSettings, Groups, Plan
 from ordercast.sim.network import NetworkSettings
 from ordercast.sim.scenario import draw_client as draw_publisher
-from ordercast.sim.scenario import draw_faults
+from ordercast.sim.scenario import draw_faults, draw_passing_client
 from ordercast.v1.membership_pb2 import DomainView, GroupView
 
 
@@ -46,6 +47,7 @@ def draw(seed: int) -> Scenario:
     scenario.reads_live = Random(f"{seed}/live").random() < 0.4
     draw_own_settings(Random(f"{seed}/own"), scenario)
     draw_answers(Random(f"{seed}/answers"), scenario)
+    draw_passing(Random(f"{seed}/passing"), scenario)
     return scenario
 
 
@@ -65,6 +67,15 @@ def draw_answers(random: Random, scenario: Scenario) -> None:
             client.plans.append(Plan(at + random.choice([0.0, 0.05]), (), total=False, answers=True))
         client.plans.sort(key=lambda plan: plan.at)
     scenario.moves += [random.uniform(0.1, scenario.healing_at) for _ in range(random.choice([0, 2, 4]))]
+
+
+def draw_passing(random: Random, scenario: Scenario) -> None:
+    """Through gateways: so many producers that groups have to forget some of them."""
+    if scenario.gateways and random.random() < 0.5:
+        sets: list[Groups] = [(group.group,) for group in scenario.view.groups]
+        settings = draw_passing_client(random, sets, scenario.gateways, scenario.healing_at)
+        scenario.publishers["cp0"] = settings
+        scenario.settings = replace(scenario.settings, idempotence_producers=random.choice([8, 12]))
 
 
 def draw_own_settings(random: Random, scenario: Scenario) -> None:
@@ -96,7 +107,7 @@ def draw_gateways(random: Random, scenario: Scenario) -> None:
 def draw_members(seed: int) -> Scenario:
     random = Random(f"{seed}/isis")
     nodes = [f"n{i + 1}" for i in range(random.choice([3, 4, 5, 6, 8]))]
-    view = DomainView(domain="sim", number=1)
+    view = DomainView(domain="sim", number=1, level=LEVEL)
     names = "abcdef"
     for name, members in zip(names, draw_overlap(random, nodes), strict=False):
         view.groups.append(GroupView(group=name, configuration=FIRST, replicas=sorted(members)))

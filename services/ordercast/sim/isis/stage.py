@@ -8,6 +8,7 @@ that, and tells whom he likes. At the end everything heals and the usual checker
 from typing import ClassVar
 
 from ordercast.core.errors import InvariantBroken
+from ordercast.core.level import LEVEL
 from ordercast.core.machine import TimerFired
 from ordercast.core.view import FIRST
 from ordercast.protocols.isis.machine import Isis
@@ -40,7 +41,7 @@ class Stage:
         tracing: bool = False,
     ) -> None:
         """Spare nodes have nothing to begin with."""
-        view = DomainView(domain="sim", number=1)
+        view = DomainView(domain="sim", number=1, level=LEVEL)
         for name, replicas in sorted(groups.items()):
             view.groups.append(GroupView(group=name, configuration=FIRST, replicas=sorted(replicas)))
         nodes = sorted({p for replicas in groups.values() for p in replicas} | {*spare})
