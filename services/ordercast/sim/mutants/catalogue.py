@@ -2,7 +2,7 @@
 others).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,8 @@ from ordercast.core.view import Group
 from ordercast.gateway.machine import Gateway
 from ordercast.gateway.opened import Open
 from ordercast.gateway.producer import Producer
-from ordercast.protocols.idempotence import ProducerTable
+from ordercast.protocols.forgetting import DestinationSet
+from ordercast.protocols.idempotence import ProducerState, ProducerTable, SetKey
 from ordercast.protocols.paxos.acceptor import Acceptor
 from ordercast.protocols.paxos.proposer import Attempt, Proposer
 from ordercast.protocols.scalatom.catchup import CatchUp
@@ -30,7 +31,7 @@ from ordercast.protocols.scalatom.replica import Replica, Retirement
 from ordercast.protocols.scalatom.stamping import Stamping
 from ordercast.sim.mutants.mutant import Mutant, register
 from ordercast.v1.common_pb2 import Envelope, RangeOutcome, Span
-from ordercast.v1.sequencer_pb2 import Disseminate, Snapshot
+from ordercast.v1.sequencer_pb2 import Disseminate, ProducerRecord, Snapshot
 
 CATALOGUE: list[Mutant] = []
 mutant = partial(register, CATALOGUE)
@@ -241,6 +242,27 @@ def _by_envelope(
 @mutant("one-high-water-mark-over-all-sets", "sequences are per producer and set", (ProducerTable, "key_of"))
 def _one_mark(self: ProducerTable, producer: bytes, groups: tuple[str, ...]) -> Any:
     return (producer, ())
+
+
+_queue, _load = ProducerTable._queue, ProducerTable.load
+
+
+@mutant("producers-counted-over-all-sets", "each set has its own bound", (ProducerTable, "_queue"))
+def _one_bound(
+    self: ProducerTable, key: SetKey, state: ProducerState, there: DestinationSet, client: bytes
+) -> None:
+    _queue(self, key, state, there, client)
+    queued = [other for other, its in self.states.items() if its.queue is not None]
+    for other in queued[: max(len(queued) - self.producers_max, 0)]:
+        self._changes += self._forget(other, self.states.pop(other))
+
+
+@mutant("queues-of-producers-lost-in-a-restart", "whom to forget follows from the log", (ProducerTable, "load"))
+def _loads_no_queues(self: ProducerTable, messages: Iterable[ProducerRecord]) -> None:
+    kept = list(messages)
+    for message in kept:
+        message.turn = 0
+    _load(self, kept)
 
 
 # ---------------------------------------------------------------------------------------------- forgetting
