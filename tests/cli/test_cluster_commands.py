@@ -504,6 +504,8 @@ def test_an_offset_that_does_not_exist_is_exit_code_7(group: str) -> None:
 
 def test_what_no_message_can_be_is_refused(group: str, tmp_path: Path) -> None:
     large = tmp_path / "large"
+    large.write_bytes(bytes(1 << 20))
+    assert run("publish", group, "--file", str(large), "--key", "k").exit_code == 0
     large.write_bytes(bytes((1 << 20) + 1))
     assert run("publish", group, "--file", str(large)).exit_code == 2
     assert run("publish", group, "--lines", stdin=bytes((1 << 20) + 1)).exit_code == 2

@@ -30,11 +30,18 @@ def test_destinations_are_sorted_and_a_single_one_may_be_a_text():
 
 
 @pytest.mark.parametrize(
-    "arguments", [("text",), (None,), (b"x", 1), (b"x", b"", {"h": 1}), (b"x", b"", {1: b""}), (bytes(1 << 20),)]
+    "arguments",
+    [("text",), (None,), (b"x", 1), (b"x", b"", {"h": 1}), (b"x", b"", {1: b""}), (bytes((1 << 20) + 1),)],
 )
 def test_wrong_messages_are_refused(arguments):
     with pytest.raises(InvalidArgument):
         types.checked_message(*arguments)
+
+
+def test_a_payload_of_exactly_a_mebibyte_is_taken_with_a_key_and_headers():
+    assert types.checked_message(bytes(1 << 20), b"k" * 1000, {"h": b"v" * 1000}).payload == bytes(1 << 20)
+    with pytest.raises(InvalidArgument, match="key and headers of 65"):
+        types.checked_message(b"", b"k" * 65_536)
 
 
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pytest
 
 from ordercast.core.ids import pack_u64
+from ordercast.core.limits import Limits
 from ordercast.core.session_token import merge, tag_of
 from ordercast.gateway.clients import UNJUDGED_MAX, Client, Clients
 from ordercast.gateway.freshness import Freshness
 from ordercast.gateway.intake import (
-    PRODUCER_BYTES_MAX,
     REFUSED_PRODUCERS_MAX,
     Intake,
     Turns,
@@ -56,7 +56,8 @@ def make_node():
     settings = SimpleNamespace(limits=LimitSettings(groups_max=4, producer_messages_max=99))
     handed = []
     host = SimpleNamespace(hand_in=lambda *given: handed.append(given), handed=handed, stepped=0, goal=0)
-    return SimpleNamespace(key=KEY, directory=directory, settings=settings, host=host)
+    limits = Limits(settings.limits.table())
+    return SimpleNamespace(key=KEY, directory=directory, settings=settings, host=host, client_limits=limits)
 
 
 def request(*groups, producer=b"p", sequence=1, **fields):
@@ -155,11 +156,14 @@ def test_a_group_whose_disks_are_full_is_refused():
     assert wrong_with(intake, request("a")) == PUBLISH_STATUS_RESOURCE_EXHAUSTED
 
 
-def test_a_producer_id_has_a_limit():
+def test_a_request_with_too_much_is_refused_and_not_shown_back_as_a_whole():
     intake = Intake(make_node())
-    assert intake.admit(request("a", producer=bytes(PRODUCER_BYTES_MAX)), "me") == "d"
-    too_long = request("a", producer=bytes(PRODUCER_BYTES_MAX + 1))
-    assert wrong_with(intake, too_long) == PUBLISH_STATUS_INVALID_ARGUMENT
+    assert intake.excess(request("a", producer=bytes(160))) is None
+    refusal = intake.excess(request(*["g" * 1000] * 5, producer=bytes(1 << 20), sequence=7))
+    assert refusal.status == PUBLISH_STATUS_INVALID_ARGUMENT
+    assert refusal.detail == "producer of PublishRequest has a length of 1048576; at most 160"
+    assert refusal.first_sequence == 7
+    assert refusal.ByteSize() < 1000
 
 
 def test_a_gateway_that_drains_takes_nothing():

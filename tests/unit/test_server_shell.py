@@ -19,6 +19,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from grpc_status import rpc_status
 from structlog.testing import capture_logs
 
+from ordercast.core.limits import Limits
 from ordercast.runtime import logs
 from ordercast.runtime.server import GrpcServer, ListenError
 from ordercast.runtime.settings import LogSettings
@@ -426,6 +427,39 @@ def test_a_request_that_cannot_be_parsed_is_the_callers_mistake(method):
             (info,) = details(error, ErrorInfo)
             assert info.reason == "MALFORMED_REQUEST"
             assert logged == []
+
+    asyncio.run(run())
+
+
+def test_a_request_with_too_much_of_something_does_not_reach_the_service():
+    async def run():
+        async with serving() as (_, servicer, channel, _):
+            request = membership_pb2.HeartbeatRequest(name="n" * 129)
+            error = await failure(MembershipServiceStub(channel).Heartbeat(request, timeout=CALL_S))
+            assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+            assert error.details() == "name of HeartbeatRequest has a length of 129; at most 128"
+            (info,) = details(error, ErrorInfo)
+            assert info.reason == "LIMIT_EXCEEDED"
+            assert not servicer.entered.is_set()
+
+    asyncio.run(run())
+
+
+def test_a_request_that_is_too_long_is_not_even_parsed():
+    async def run():
+        async with serving() as (_, _, channel, _):
+            call = channel.unary_unary(f"/{SERVICE.full_name}/Watch")(b"\xff" * 5000, timeout=CALL_S)
+            assert (await failure(call)).details() == "WatchRequest has 5000 bytes; at most 4108"
+
+    asyncio.run(run())
+
+
+def test_what_grpc_takes_in_follows_from_the_limits():
+    async def run():
+        async with serving() as (_, _, channel, _):
+            largest = Limits().receive_bytes_max(method.input_type for method in SERVICE.methods)
+            call = channel.unary_unary(f"/{SERVICE.full_name}/Watch")(bytes(largest + 1), timeout=CALL_S)
+            assert (await failure(call)).code() == grpc.StatusCode.RESOURCE_EXHAUSTED
 
     asyncio.run(run())
 

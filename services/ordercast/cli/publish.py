@@ -13,13 +13,13 @@ import typer
 from ordercast.cli.connection import Connection, connected
 from ordercast.cli.domain import pairs
 from ordercast.cli.output import Json, JsonList, print_json, say
+from ordercast.core.limits import PAYLOAD_BYTES_MAX
 
 if TYPE_CHECKING:
     from ordercast.client.types import Receipt
 
 #: Messages whose receipts are not printed yet.
 AHEAD_MAX = 1024
-MESSAGE_BYTES_MAX = 1 << 20
 
 
 @connected
@@ -79,14 +79,14 @@ def _content(file: Path | None) -> bytes:
     assert file is not None
     try:
         if str(file) == "-":
-            content = sys.stdin.buffer.read(MESSAGE_BYTES_MAX + 1)
+            content = sys.stdin.buffer.read(PAYLOAD_BYTES_MAX + 1)
         else:
             with file.open("rb") as opened:
-                content = opened.read(MESSAGE_BYTES_MAX + 1)
+                content = opened.read(PAYLOAD_BYTES_MAX + 1)
     except OSError as error:
         raise typer.BadParameter(f"--file: {file}: {error.strerror}") from error
-    if len(content) > MESSAGE_BYTES_MAX:
-        raise typer.BadParameter(f"{file} has more than {MESSAGE_BYTES_MAX} bytes: no message can")
+    if len(content) > PAYLOAD_BYTES_MAX:
+        raise typer.BadParameter(f"{file} has more than {PAYLOAD_BYTES_MAX} bytes: no message can")
     return content
 
 
@@ -109,11 +109,11 @@ def _publish_lines(client: Any, options: dict[str, Any], json: bool) -> None:
 def _stdin_lines() -> Iterator[bytes]:
     number = 0
     # Two more, for the end of the line.
-    while line := sys.stdin.buffer.readline(MESSAGE_BYTES_MAX + 2):
+    while line := sys.stdin.buffer.readline(PAYLOAD_BYTES_MAX + 2):
         number += 1
         payload = line[:-2] if line.endswith(b"\r\n") else line.removesuffix(b"\n")
-        if len(payload) > MESSAGE_BYTES_MAX:
-            raise typer.BadParameter(f"line {number} has more than {MESSAGE_BYTES_MAX} bytes: no message can")
+        if len(payload) > PAYLOAD_BYTES_MAX:
+            raise typer.BadParameter(f"line {number} has more than {PAYLOAD_BYTES_MAX} bytes: no message can")
         yield payload
 
 

@@ -59,6 +59,8 @@ IN_FLIGHT_BYTES_MAX = 64 << 20
 REQUEST_MESSAGES_MAX = 512
 REQUEST_BYTES_MAX = 512 << 10
 FRAME_BYTES_MAX = 4 << 20
+#: A request that opens a producer, without its session token.
+OPENING_BYTES_MAX = 8 << 10
 #: Sets of groups whose numbers are remembered.
 LANES_MAX = 16_384
 
@@ -299,13 +301,14 @@ class Session(Generic[H]):
             if not items:
                 break
             room -= len(items)
-            size += sum(item.size for item in items)
+            size += sum(item.size for item in items) + len(self.token)
             frame.requests.append(self._request(items))
         return frame if frame.requests else None
 
     def _write_openings(self, frame: PublishStreamRequest, room: int) -> int:
         """How many: each takes as much room as a message."""
-        lanes = [lane for lane in self.opening.values() if lane.open_stream != self.stream][:room]
+        fit = max(FRAME_BYTES_MAX // (OPENING_BYTES_MAX + len(self.token)), 1)
+        lanes = [lane for lane in self.opening.values() if lane.open_stream != self.stream][: min(room, fit)]
         for lane in lanes:
             lane.open_stream = self.stream
             frame.requests.append(self._opening_request(lane))

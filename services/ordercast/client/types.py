@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ordercast.client.errors import InvalidArgument
 from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.limits import AROUND_BYTES_MAX, PAYLOAD_BYTES_MAX
 from ordercast.core.session_token import parts_of
 from ordercast.v1.common_pb2 import Message, MessageField
 from ordercast.v1.sequencer_pb2 import StartAt
@@ -22,8 +23,6 @@ Start = str | int | datetime | timedelta
 EPOCH = datetime.fromtimestamp(0, UTC)
 
 GROUPS_MAX = 64
-#: Payload, headers and key together.
-MESSAGE_BYTES_MAX = 1 << 20
 PRODUCER_NAME_BYTES_MAX = 128
 
 #: Never the first byte of a text in UTF-8: an anonymous producer is not taken for a named one.
@@ -195,8 +194,10 @@ def checked_message(
         if not isinstance(name, str):
             raise InvalidArgument(f"a header is named by a text, not by {name!r}")
         message.headers.append(MessageField(name=name, value=_as_bytes(value, f"the header {name!r}")))
-    if message.ByteSize() > MESSAGE_BYTES_MAX:
-        raise InvalidArgument(f"a message of {message.ByteSize()} bytes; at most {MESSAGE_BYTES_MAX}")
+    if len(message.payload) > PAYLOAD_BYTES_MAX:
+        raise InvalidArgument(f"a payload of {len(message.payload)} bytes; at most {PAYLOAD_BYTES_MAX}")
+    if (key or headers) and (around := message.ByteSize() - len(message.payload)) > AROUND_BYTES_MAX:
+        raise InvalidArgument(f"a key and headers of {around} bytes; at most {AROUND_BYTES_MAX}")
     return message
 
 

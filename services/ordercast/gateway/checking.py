@@ -1,5 +1,6 @@
 """What no gateway takes, whatever its domain's protocol."""
 
+from ordercast.core.limits import request_bytes_max
 from ordercast.core.tracing import CONTEXT_BYTES
 from ordercast.gateway.producer import Groups
 from ordercast.gateway.settings import GatewaySettings
@@ -30,6 +31,6 @@ def what_is_wrong(request: PublishRequest, groups: Groups, size: int, settings: 
     bytes_max = settings.payload_bytes_max
     if size > bytes_max and any(len(message.payload) > bytes_max for message in request.messages):
         return f"a payload has more than {bytes_max} bytes"
-    if size > settings.envelope_bytes_max + 1024:
-        return f"a request has more than {settings.envelope_bytes_max} bytes"
+    if size > request_bytes_max(settings.envelope_bytes_max, settings.groups_max):
+        return f"a request has more than {settings.envelope_bytes_max} bytes beside keys, headers and token"
     return ""

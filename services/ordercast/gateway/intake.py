@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import group_name
+from ordercast.core.limits import NAME_CHARACTERS_MAX, OPEN_TOKEN_BYTES_MAX, PRODUCER_BYTES_MAX
 from ordercast.core.quorums import majority
 from ordercast.gateway.casting import CastingGateway
 from ordercast.gateway.counting import Counts
@@ -33,7 +34,6 @@ from ordercast.v1.gateway_pb2 import (
 from ordercast.v1.isis_pb2 import Seen
 from ordercast.v1.membership_pb2 import GROUP_STATE_ACTIVE, Group
 
-PRODUCER_BYTES_MAX = 160
 #: Of one stream; with more, everything on it is refused until some come again.
 REFUSED_PRODUCERS_MAX = 1024
 #: A group's id in a text: its name and a number.
@@ -107,8 +107,6 @@ class Intake:
             raise Wrong(PUBLISH_STATUS_UNAVAILABLE, detail, RETRY_S_MIN)
         groups = self._groups(request.groups)
         domain = groups[0].domain
-        if len(request.producer) > PRODUCER_BYTES_MAX:
-            raise Wrong(PUBLISH_STATUS_INVALID_ARGUMENT, f"a producer id has at most {PRODUCER_BYTES_MAX} bytes")
         if request.session:
             try:
                 request.session = self.tokens.verify(domain, request.session)
@@ -170,6 +168,24 @@ class Intake:
         name = reply.groups[0] if reply.groups else ""
         group = directory.groups.get(name) or directory.group_by_name.get(name)
         return group.domain if group is not None else ""
+
+    def excess(self, request: PublishRequest, source: str) -> PublishReply | None:
+        """The refusal of a request that has too much of something, and shows no more of it than it might have had.
+
+        Of single calls the server's shell looks at that. Requests of a stream are looked at here, one by one: one
+        that is wrong ends neither the stream nor what else is in the frame.
+        """
+        limits = self.node.client_limits.of(request.DESCRIPTOR)
+        violation = limits.violation(request, request.ByteSize())
+        if not violation:
+            return None
+        shown = PublishRequest(first_sequence=request.first_sequence)
+        shown.producer = request.producer[:PRODUCER_BYTES_MAX]
+        shown.open_token = request.open_token[:OPEN_TOKEN_BYTES_MAX]
+        shown.groups[:] = [
+            name[:NAME_CHARACTERS_MAX] for name in request.groups[: self.node.settings.limits.groups_max]
+        ]
+        return self.refusal(shown, Wrong(PUBLISH_STATUS_INVALID_ARGUMENT, violation), source)
 
     def refusal(self, request: PublishRequest, wrong: Wrong, source: str) -> PublishReply:
         return PublishReply(

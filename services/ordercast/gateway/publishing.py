@@ -192,13 +192,22 @@ class Publishing:
         So nothing more is read for a while, and it is the transport that holds the client back.
         """
         await replies.room.wait()
-        for request in requests:
+        fitting = [request for request in requests if not self._is_excess(replies, request)]
+        for request in fitting:
             await self.freshness.settle(request.groups)
-        await replies.client.room(self.node.host, len(requests))
-        for request in requests:
+        await replies.client.room(self.node.host, len(fitting))
+        for request in fitting:
             self._submit(replies, request)
         if replies.is_mostly_refused():
             await self._pause(replies)
+
+    def _is_excess(self, replies: Replies, request: PublishRequest) -> bool:
+        """It has too much of something, and is refused for that before anybody looks further."""
+        excess = self.intake.excess(request, replies.source)
+        if excess is not None:
+            replies.asked += 1
+            replies.add(excess)
+        return excess is not None
 
     async def _pause(self, replies: Replies) -> None:
         """No longer than the client was told to wait: who does so is read from at once."""

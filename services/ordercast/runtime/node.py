@@ -18,6 +18,7 @@ import structlog
 
 from ordercast.core.ids import U64_MAX
 from ordercast.core.level import LEVEL
+from ordercast.core.limits import Limits
 from ordercast.core.machine import (
     ChangesConfigurations,
     ChannelReset,
@@ -188,7 +189,9 @@ class Node:
         self.system_mesh: Mesh | None = None
         self.peer_server = GrpcServer(admit=Admission((settings.tls.peer_uri,)))
         self.frames = FrameListener(self.credentials)
-        self.client_server = GrpcServer(connections_max=settings.limits.connections_max)
+        #: What clients' requests may have: the gateway looks things up in it too.
+        self.client_limits = Limits(settings.limits.table())
+        self.client_server = GrpcServer(connections_max=settings.limits.connections_max, limits=self.client_limits)
         self.key = b""
         self._leaving = False
         self._views: dict[str, DomainView] = {}

@@ -6,13 +6,18 @@ from typing import Any
 import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
-from grpc_reflection.v1alpha import reflection  # type: ignore[import-untyped]
+from grpc_reflection.v1alpha import reflection, reflection_pb2  # type: ignore[import-untyped]
 
+from ordercast.core.limits import Limits
 from ordercast.runtime.health import Phase
 from ordercast.runtime.settings import MESSAGE_BYTES_MAX
 from ordercast.runtime.status import Admit, Guard
 
-HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
+OF_ALL_PORTS = (
+    health_pb2.DESCRIPTOR.services_by_name["Health"],
+    reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"],
+)
+HEALTH = OF_ALL_PORTS[0].full_name
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
@@ -42,38 +47,56 @@ class GrpcServer:
         self,
         connections_max: int = CONNECTIONS_MAX,
         streams_max: int = STREAMS_MAX,
-        receive_bytes_max: int = MESSAGE_BYTES_MAX,
+        receive_bytes_max: int | None = None,
         send_bytes_max: int = MESSAGE_BYTES_MAX,
         takes_compressed: bool = False,
         admit: Admit | None = None,
+        limits: Limits | None = None,
     ) -> None:
         """`takes_compressed`: what is inflated may have `receive_bytes_max` too; otherwise it is UNIMPLEMENTED.
 
+        Without `receive_bytes_max` gRPC takes in what the largest request may have, by the limits.
         `admit` raises Refused for callers who may call nothing here.
         """
-        options = _options(connections_max, streams_max, receive_bytes_max, send_bytes_max)
+        self._admit = admit
+        self._limits = Limits() if limits is None else limits
+        self._receive_bytes_max = receive_bytes_max
+        self._options = _options(connections_max, streams_max, send_bytes_max)
         if not takes_compressed:
             # gRPC reads the headers first, so nothing of such a request is inflated.
-            options.append(("grpc.compression_enabled_algorithms_bitset", NOT_COMPRESSED))
-        self._server = grpc.aio.server(interceptors=[Guard(admit)], options=options)
+            self._options.append(("grpc.compression_enabled_algorithms_bitset", NOT_COMPRESSED))
+        self._server: grpc.aio.Server | None = None
         self._health = health.aio.HealthServicer()
         self._names = [""]
+        self._services: list[tuple[Register, Any]] = [(health_pb2_grpc.add_HealthServicer_to_server, self._health)]
+        self._requests = [method.input_type for service in OF_ALL_PORTS for method in service.methods]
         #: Of the process: what health checks are told without a name, and why.
         self.phase: Phase = "starting"
 
-    def add(self, service: ServiceDescriptor, register: Register, servicer: Any) -> None:
-        """Before the start: `add(pb2.DESCRIPTOR.services_by_name["X"], pb2_grpc.add_XServicer_to_server, x)`."""
-        register(servicer, self._server)
+    def add(self, service: ServiceDescriptor, register: Register, servicer: Any, is_raw: bool = False) -> None:
+        """Before the start: `add(pb2.DESCRIPTOR.services_by_name["X"], pb2_grpc.add_XServicer_to_server, x)`.
+
+        `is_raw`: its requests come as bytes, and the service has a limit for them as a whole.
+        """
+        self._services.append((register, servicer))
         self._names.append(service.full_name)
+        if not is_raw:
+            self._requests += [method.input_type for method in service.methods]
 
     async def start(self, address: str, credentials: grpc.ServerCredentials | None = None) -> int:
         """Listens at host:port and returns the port, which the system chooses if it is 0.
 
-        Nothing is healthy until `set_serving` says so.
+        Nothing is healthy until `set_serving` says so. `NoLimit`, if a field of a request has no limit.
         """
+        receive_bytes_max = self._limits.receive_bytes_max(self._requests)
+        if self._receive_bytes_max is not None:
+            receive_bytes_max = self._receive_bytes_max
+        options = [*self._options, ("grpc.max_receive_message_length", receive_bytes_max)]
+        self._server = grpc.aio.server(interceptors=[Guard(self._limits, self._admit)], options=options)
         for name in self._names:
             await self._health.set(name, NOT_SERVING)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        for register, servicer in self._services:
+            register(servicer, self._server)
         reflection.enable_server_reflection((*self._names[1:], HEALTH, reflection.SERVICE_NAME), self._server)
         try:
             if credentials is None:
@@ -96,15 +119,13 @@ class GrpcServer:
         """Health checks fail from now on, and no call begins; open ones may end within the grace period."""
         self.phase = "stopping"
         await self._health.enter_graceful_shutdown()
-        await self._server.stop(grace_s)
+        if self._server is not None:
+            await self._server.stop(grace_s)
 
 
-def _options(
-    connections_max: int, streams_max: int, receive_bytes_max: int, send_bytes_max: int
-) -> list[tuple[str, int]]:
+def _options(connections_max: int, streams_max: int, send_bytes_max: int) -> list[tuple[str, int]]:
     # There is no age limit on connections: streams between processes are meant to last.
     return [
-        ("grpc.max_receive_message_length", receive_bytes_max),
         ("grpc.max_send_message_length", send_bytes_max),
         ("grpc.keepalive_time_ms", KEEPALIVE_S * 1000),
         ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_S * 1000),

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, FilePath, Validatio
 from pydantic import model_validator as validates_model
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from ordercast.core.limits import Limit, table
 from ordercast.runtime.setting_sources import Section, explained, gather, to_toml
 
 Service = Literal["membership", "consensus", "sequencer", "gateway"]
@@ -172,6 +173,10 @@ class LimitSettings(Section):
         if self.payload_bytes_max > self.envelope_bytes_max:
             raise ValueError("payload_bytes_max may not be above envelope_bytes_max")
         return self
+
+    def table(self) -> dict[str, Limit]:
+        """What requests of clients may have."""
+        return table(self.payload_bytes_max, self.envelope_bytes_max, self.envelope_messages_max, self.groups_max)
 
 
 class DetectionSettings(Section):

@@ -17,6 +17,8 @@ from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo  # type: ignore[im
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 from grpc_status import rpc_status  # type: ignore[import-untyped]
 
+from ordercast.core.limits import Limits
+
 log = structlog.get_logger("status")
 
 DOMAIN = "ordercast"
@@ -84,8 +86,9 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
 class Guard(grpc.aio.ServerInterceptor):
     """Stands before every service of a server. Services have to be asynchronous."""
 
-    def __init__(self, admit: Admit | None = None) -> None:
+    def __init__(self, limits: Limits, admit: Admit | None = None) -> None:
         """`admit` raises Refused for a caller that may not call anything."""
+        self._limits = limits
         self._admit = admit or _admit_all
         #: By method: a handler and what it became, for a server asks with every call.
         self._guarded: dict[str, tuple[Any, Handler]] = {}
@@ -101,11 +104,11 @@ class Guard(grpc.aio.ServerInterceptor):
         method = str(handler_call_details.method)
         known = self._guarded.get(method)
         if known is None or known[0] is not handler:
-            known = self._guarded[method] = (handler, _guarded(handler, method, self._admit))
+            known = self._guarded[method] = (handler, _guarded(handler, method, self._limits, self._admit))
         return known[1]
 
 
-def _guarded(handler: Any, method: str, admit: Admit) -> Handler:
+def _guarded(handler: Any, method: str, limits: Limits, admit: Admit) -> Handler:
     """The same handler, whose one behaviour is wrapped."""
     kind = {
         (False, False): ("unary_unary", grpc.unary_unary_rpc_method_handler),
@@ -117,7 +120,7 @@ def _guarded(handler: Any, method: str, admit: Admit) -> Handler:
     behaviour = getattr(handler, name)
     # gRPC parses a single request before it calls us, and a failure would pass us by: so we parse it. Those of a
     # stream are parsed while the behaviour reads them.
-    parse = _parser(handler.request_deserializer)
+    parse = _parser(handler.request_deserializer, limits)
     by_us, by_grpc = (_unchanged, parse) if handler.request_streaming else (parse, None)
     # gRPC tells by the function how responses come: as a generator's items, or written to the context.
     if inspect.isasyncgenfunction(behaviour):
@@ -136,18 +139,32 @@ def _unchanged(request: Any) -> Any:
     return request
 
 
-def _parser(deserializer: Parse | None) -> Parse:
+def _parser(deserializer: Parse | None, limits: Limits) -> Parse:
+    """Nobody gets to see a request that has more of anything than it may have."""
     if deserializer is None:
         return _unchanged
+    # What generated code hands over is FromString of a class.
+    of_type = limits.of(deserializer.__self__.DESCRIPTOR)  # type: ignore[attr-defined]
 
     def parse(data: bytes) -> Any:
+        size = len(data)
+        if size > of_type.size_max:
+            raise too_much(f"{of_type.name} has {size} bytes; at most {of_type.size_max}")
         try:
-            return deserializer(data)
+            request = deserializer(data)
         except DecodeError as error:
             code = grpc.StatusCode.INVALID_ARGUMENT
             raise Refused(code, "the request cannot be parsed", "MALFORMED_REQUEST") from error
+        violation = of_type.violation(request, size)
+        if violation:
+            raise too_much(violation)
+        return request
 
     return parse
+
+
+def too_much(violation: str) -> Refused:
+    return Refused(grpc.StatusCode.INVALID_ARGUMENT, violation, "LIMIT_EXCEEDED")
 
 
 def _guard_coroutine(

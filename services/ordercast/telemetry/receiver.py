@@ -72,7 +72,7 @@ class Receiver:
 
     def serve(self, server: GrpcServer) -> None:
         for signal, (service, taken) in SERVICES.items():
-            server.add(service, _register, (service, self._export(signal, taken)))
+            server.add(service, _register, (service, self._export(signal, taken)), is_raw=True)
 
     def _export(self, signal: str, taken: Message) -> Callable[[bytes, Context], Awaitable[bytes]]:
         # Nothing of a request is ever rejected alone: it is taken as a whole, or not. So there is one answer.
