@@ -25,6 +25,7 @@ from ordercast.gateway.tokens import Tokens
 from ordercast.runtime.settings import LimitSettings
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
+    PUBLISH_STATUS_FENCED,
     PUBLISH_STATUS_INVALID_ARGUMENT,
     PUBLISH_STATUS_NOT_FOUND,
     PUBLISH_STATUS_OK,
@@ -504,3 +505,13 @@ def test_what_is_kept_of_refused_producers_is_bounded():
 def test_each_identity_owns_its_producers_and_none_owns_nothing():
     assert owner_of("me") != owner_of("you")
     assert owner_of(None) == b""
+
+
+@pytest.mark.parametrize("status", [PUBLISH_STATUS_SEQUENCE_GAP, PUBLISH_STATUS_FENCED])
+def test_a_single_call_that_is_refused_says_where_its_producer_stands(status):
+    refusal = refused(PublishReply(status=status, epoch=3, last_sequence=41, session=CLOCK))
+    assert refusal.metadata == {"epoch": "3", "last_sequence": "41"}
+
+
+def test_a_gap_that_the_groups_did_not_see_says_nothing_of_the_producer():
+    assert refused(PublishReply(status=PUBLISH_STATUS_SEQUENCE_GAP)).metadata == {}

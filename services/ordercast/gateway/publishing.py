@@ -242,9 +242,15 @@ class Publishing:
 
 
 def refused(reply: PublishReply) -> Refused:
+    """With what a client needs that has to go on: the producer's epoch, and its last sequence in these groups."""
+    metadata = {}
+    # A gap that the gateway itself sees, behind a request that was refused, has no token: nobody asked the groups.
+    if reply.status == PUBLISH_STATUS_FENCED or (reply.status == PUBLISH_STATUS_SEQUENCE_GAP and reply.session):
+        metadata = {"epoch": str(reply.epoch), "last_sequence": str(reply.last_sequence)}
     return Refused(
         CODE_OF[reply.status],
         reply.detail or PublishStatus.Name(reply.status),
         PublishStatus.Name(reply.status).removeprefix("PUBLISH_STATUS_"),
+        metadata,
         retry_after_s=reply.retry_after_ms / 1000 if reply.retry_after_ms else None,
     )
