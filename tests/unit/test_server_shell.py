@@ -20,7 +20,7 @@ from grpc_status import rpc_status
 from structlog.testing import capture_logs
 
 from ordercast.core.limits import Limits
-from ordercast.runtime import logs
+from ordercast.runtime import logs, status
 from ordercast.runtime.server import GrpcServer, ListenError
 from ordercast.runtime.settings import LogSettings
 from ordercast.runtime.status import Refused
@@ -464,10 +464,64 @@ def test_what_grpc_takes_in_follows_from_the_limits():
     asyncio.run(run())
 
 
+def test_what_a_service_leaves_out_is_unimplemented_and_fills_no_log(caplog):
+    async def run():
+        async with serving() as (_, _, channel, _):
+            call = channel.unary_unary("/grpc.health.v1.Health/List")
+            with capture_logs() as logged:
+                for _ in range(3):
+                    assert (await failure(call(b"", timeout=CALL_S))).code() == grpc.StatusCode.UNIMPLEMENTED
+            assert len(logged) <= 1
+
+    asyncio.run(run())
+    assert caplog.records == []
+
+
+class WritingOn(MembershipServiceServicer):
+    """Writes in a task of its own, until that fails."""
+
+    def __init__(self):
+        self.failed = asyncio.Event()
+
+    async def Watch(self, request, context):  # noqa: N802 (a method of the service)
+        async def write():
+            try:
+                while True:
+                    await context.write(membership_pb2.WatchResponse(revision=1))
+            finally:
+                self.failed.set()
+
+        # The cancellation comes to the method, and not to its task: it meets what the transport says.
+        await asyncio.shield(asyncio.create_task(write()))
+
+
+class Leaving(WritingOn):
+    async def Watch(self, request, context):  # noqa: N802 (a method of the service)
+        await context.write(membership_pb2.WatchResponse(revision=1))
+        self.failed.set()
+        raise status.GONE[0]("the caller has left")
+
+
+@pytest.mark.parametrize("servicer", [WritingOn, Leaving])
+def test_a_caller_that_leaves_while_it_is_written_to_is_no_mistake_of_ours(servicer, caplog):
+    async def run():
+        async with serving(servicer()) as (_, made, channel, _):
+            with capture_logs() as logged:
+                watch = MembershipServiceStub(channel).Watch(membership_pb2.WatchRequest())
+                await watch.read()
+                watch.cancel()
+                await asyncio.wait_for(made.failed.wait(), CALL_S)
+                await health(channel)
+            assert logged == []
+
+    asyncio.run(run())
+    assert [record for record in caplog.records if record.name.startswith("grpc")] == []
+
+
 def test_a_blocking_service_does_not_serve():
     async def run():
         async with serving(Blocking()) as (_, _, channel, _):
-            assert (await failure(beat(channel))).code() == grpc.StatusCode.UNKNOWN
+            assert (await failure(beat(channel))).code() == grpc.StatusCode.UNIMPLEMENTED
 
     asyncio.run(run())
 

@@ -4,6 +4,7 @@ A service raises `Refused`; the `Guard` turns it into the status. Whatever else 
 mistake: the caller is told no more than that, the log has the traceback, and the server goes on.
 """
 
+import asyncio
 import contextlib
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -26,6 +27,9 @@ DOMAIN = "ordercast"
 MESSAGE_CHARS_MAX = 512
 VALUE_CHARS_MAX = 256
 METADATA_MAX = 8
+
+#: What reading and writing raise when the caller or its connection has gone: a matter of course, for nobody's log.
+GONE = (grpc.aio.InternalError, grpc.aio.UsageError)
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -128,7 +132,9 @@ def _guarded(handler: Any, method: str, limits: Limits, admit: Admit) -> Handler
     elif inspect.iscoroutinefunction(behaviour):
         wrapped = _guard_coroutine(behaviour, by_us, method, admit)
     else:
-        raise TypeError(f"{method} is not asynchronous")
+        # Such is what generated code has for methods that a service leaves out, as gRPC's own health service does.
+        log.warning("a method that is not asynchronous is not served", method=method)
+        return None
     return make(wrapped, by_grpc, handler.response_serializer)
 
 
@@ -204,12 +210,18 @@ async def _end(context: Context, error: Exception, method: str) -> None:
     which with requests of a megabyte is hundreds of megabytes too late. Our own errors would be kept likewise, by
     tasks that failed with them and that a frame of the traceback still names. So no error here keeps its frames.
     """
+    if isinstance(error, GONE):
+        _forget_frames(error)
+        raise asyncio.CancelledError
     if not isinstance(error, grpc.aio.AbortError):
         refused = error if isinstance(error, Refused) else _mistake(error, method)
         try:
             await context.abort_with_status(rpc_status.to_status(refused.status()))
         except grpc.aio.AbortError as aborted:
             _forget_frames(aborted)
+        except GONE as gone:
+            _forget_frames(gone)
+            raise asyncio.CancelledError from None
     _forget_frames(error)
 
 

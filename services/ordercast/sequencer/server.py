@@ -6,6 +6,7 @@ from typing import Any
 
 import grpc
 
+from ordercast.core.ids import CLOCK_MAX
 from ordercast.core.silence import ALIVE_MS
 from ordercast.runtime.node import Node
 from ordercast.runtime.pauses import with_signs_of_life
@@ -57,6 +58,9 @@ class SequencerServer(SequencerServiceServicer):
     async def ReadEntry(self, request: ReadEntryRequest, context: Any) -> ReadEntryResponse:  # noqa: N802
         """A damaged copy is never passed on: reading it checks it."""
         self.node.logs.check_served(request.group)
+        if request.position > CLOCK_MAX:
+            text = f"no log has a position {request.position}: at most {CLOCK_MAX}"
+            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, text, "NO_POSITION")
         try:
             stored = self.node.storage.read(request.group, request.position, 1, 0)
         except CorruptRecord as damaged:
