@@ -274,11 +274,11 @@ class TypeLimits:
         """What is too much in it, as a sentence; nothing if all is within limits. `size`: of it, or more."""
         if size <= self.floor:
             return ""
-        if size > self.size_max and (own := message.ByteSize()) > self.size_max:
-            return f"{self.name} has {own} bytes; at most {self.size_max}"
         for field, length_max in self._lengths:
             if size > length_max and (length := len(getattr(message, field))) > length_max:
                 return f"{field} of {self.name} has a length of {length}; at most {length_max}"
+        if size > self.size_max and (own := message.ByteSize()) > self.size_max:
+            return f"{self.name} has {own} bytes; at most {self.size_max}"
         for field, many in self._texts:
             if said := self._in_texts(field, getattr(message, field), many.count, many.each):
                 return said
