@@ -132,6 +132,9 @@ class MembershipServer(MembershipServiceServicer):
             raise Refused(
                 grpc.StatusCode.RESOURCE_EXHAUSTED, "too many watchers", "TOO_MANY_STREAMS", retry_after_s=1
             )
+        if request.only_revision:
+            yield WatchResponse(revision=self.machine.state.revision, cluster_id=self.machine.state.cluster_id)
+            return
         self._watchers += 1
         revision = request.revision
         silent_s = 0.0

@@ -38,6 +38,8 @@ from ordercast.v1.membership_pb2_grpc import MembershipServiceStub
 
 log = structlog.get_logger("directory")
 
+#: A member that does not say its revision by then is not waited for.
+REVISION_S_MAX = 0.5
 RETRY_S = 0.1
 #: Members give a sign of life more often than this.
 SILENT_S_MAX = 2.0
@@ -214,6 +216,24 @@ class Directory:
             # Sent on to the leader at once, but only once: two members may believe in each other.
             is_sent_on = self._leader is not None and not is_sent_on
             await asyncio.sleep(0 if is_sent_on else RETRY_S)
+
+    async def newest_revision(self) -> int:
+        """The highest revision that a member has now, of those that answer. Nothing is written for it."""
+        return max(await asyncio.gather(*(self._revision_of(member) for member in self.members)), default=0)
+
+    async def _revision_of(self, member: str) -> int:
+        """A member of an older version answers with what changed, or with a sign of life: both name a revision."""
+        if member in self.cut_off:
+            return 0
+        request = WatchRequest(revision=self.revision, only_revision=True)
+        call: Any = self._stub(member).Watch(request, timeout=REVISION_S_MAX)
+        try:
+            response: WatchResponse = await call.read()
+            return response.revision if response else 0
+        except grpc.aio.AioRpcError:
+            return 0
+        finally:
+            call.cancel()
 
     async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse | None:
         """At one member after the other, without waiting long for any: a leader that hears nothing suspects us."""

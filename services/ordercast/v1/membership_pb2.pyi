@@ -584,10 +584,12 @@ class ExecuteResponse(_message.Message):
     def __init__(self, result: _Optional[_Union[CommandResult, _Mapping]] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
-    __slots__ = ("revision",)
+    __slots__ = ("revision", "only_revision")
     REVISION_FIELD_NUMBER: _ClassVar[int]
+    ONLY_REVISION_FIELD_NUMBER: _ClassVar[int]
     revision: int
-    def __init__(self, revision: _Optional[int] = ...) -> None: ...
+    only_revision: bool
+    def __init__(self, revision: _Optional[int] = ..., only_revision: _Optional[bool] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
     __slots__ = ("revision", "reset", "cluster_id", "nodes", "domains", "groups", "retired", "level")
