@@ -14,6 +14,7 @@ from typing import Any
 import grpc
 
 from ordercast.gateway.administration import Administration
+from ordercast.gateway.budgets import Budgets
 from ordercast.gateway.server import GatewayServer
 from ordercast.membership.placement import rebalance
 from ordercast.membership.state import State
@@ -162,7 +163,9 @@ class AdminGateway:
         gateway = GrpcServer()
         service = gateway_pb2.DESCRIPTOR.services_by_name["GatewayService"]
         gateway.add(
-            service, add_GatewayServiceServicer_to_server, GatewayServer(None, None, self._administration())
+            service,
+            add_GatewayServiceServicer_to_server,
+            GatewayServer(None, None, self._administration(), Budgets()),
         )
         self.address = f"127.0.0.1:{await gateway.start('127.0.0.1:0')}"
         tasks = [asyncio.create_task(self.directory.follow()), asyncio.create_task(self._do_duties())]

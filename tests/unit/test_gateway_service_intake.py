@@ -8,6 +8,7 @@ import pytest
 from ordercast.core.ids import pack_u64
 from ordercast.core.limits import Limits
 from ordercast.core.session_token import merge, tag_of
+from ordercast.gateway.budgets import Budgets
 from ordercast.gateway.clients import UNJUDGED_MAX, Client, Clients
 from ordercast.gateway.freshness import Freshness
 from ordercast.gateway.intake import (
@@ -230,7 +231,7 @@ def test_a_reply_about_a_group_that_is_gone_meanwhile_has_no_token():
 def test_a_refusal_tells_back_what_the_client_sent():
     """Also what looks like an id: it is the client's, and is not taken for the machine's."""
     node = make_node()
-    publishing = Publishing(node, Intake(node), Freshness(node), Clients())
+    publishing = Publishing(node, Intake(node), Freshness(node), Clients(), Budgets())
     replies = replies_of(publishing.intake, "me")
     publishing._submit(replies, request("a#1", producer=b"a long producer id", sequence=3))
     (reply,) = replies.waiting
@@ -269,7 +270,7 @@ def test_what_is_refused_before_the_machine_is_told_when_to_come_back_too(fault)
     node = make_node()
     for name in ("s1", "s2"):
         setattr(node.directory.nodes[name], fault, True)
-    publishing = Publishing(node, Intake(node), Freshness(node), Clients())
+    publishing = Publishing(node, Intake(node), Freshness(node), Clients(), Budgets())
     replies = replies_of(publishing.intake, None)
     publishing._submit(replies, request("a"))
     assert replies.waiting[0].retry_after_ms > 0
@@ -288,7 +289,7 @@ class Pauses:
 
     def __init__(self, monkeypatch):
         self.node = make_node()
-        self.publishing = Publishing(self.node, Intake(self.node), Freshness(self.node), Clients())
+        self.publishing = Publishing(self.node, Intake(self.node), Freshness(self.node), Clients(), Budgets())
         self.replies = replies_of(self.publishing.intake, None)
         self.lengths = []
         sleep = asyncio.sleep
@@ -343,7 +344,7 @@ def test_machines_hear_that_a_client_is_gone_which_they_refused_something():
     node.settings.tls = SimpleNamespace(client_ca=None)
     intake = Intake(node)
     intake.machines = {"d": Gateway("g")}
-    publishing = Publishing(node, intake, Freshness(node), Clients())
+    publishing = Publishing(node, intake, Freshness(node), Clients(), Budgets())
     context = SimpleNamespace(auth_context=dict, peer=lambda: "ipv4:127.0.0.1:1")
     with publishing._connected(context):
         pass
@@ -422,7 +423,7 @@ def test_however_many_calls_a_client_has_few_of_its_requests_wait_to_be_judged()
 
 def make_publishing():
     node = make_node()
-    publishing = Publishing(node, Intake(node), Freshness(node), Clients())
+    publishing = Publishing(node, Intake(node), Freshness(node), Clients(), Budgets())
     return node, publishing, replies_of(publishing.intake, None)
 
 

@@ -8,6 +8,7 @@ import grpc
 import pytest
 
 from ordercast.core.ids import envelope_id, order_key, pack_u64
+from ordercast.gateway.budgets import Budgets
 from ordercast.gateway.intake import Intake
 from ordercast.gateway.subscribing import Subscribing, seen_in
 from ordercast.gateway.tokens import Tokens
@@ -28,6 +29,12 @@ def entry(sn: int) -> bytes:
 
 class Client:
     """A stream: what the client sends, and what it is sent."""
+
+    def auth_context(self):
+        return {}
+
+    def peer(self):
+        return "ipv4:127.0.0.1:1"
 
     def __init__(self) -> None:
         start = SubscribeStart(group="a", start=StartAt(earliest=True), stop_at_end=True)
@@ -62,7 +69,7 @@ def subscribe(*chunks: list[bytes]) -> list[SubscribeResponse]:
     directory = SimpleNamespace(group_by_name={"a": GROUP}, groups={GROUP.id: GROUP})
     settings = SimpleNamespace(limits=LimitSettings())
     node = SimpleNamespace(key=KEY, directory=directory, settings=settings)
-    subscribing = Subscribing(node, Intake(node), Log(*chunks), None, SimpleNamespace(settle=settle))
+    subscribing = Subscribing(node, Intake(node), Log(*chunks), None, SimpleNamespace(settle=settle), Budgets())
     client = Client()
     asyncio.run(subscribing.stream(client))
     return client.responses

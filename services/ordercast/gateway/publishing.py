@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 
 from ordercast.core.machine import Ended
+from ordercast.gateway.budgets import SHARE, Budgets
 from ordercast.gateway.clients import UNJUDGED_MAX, Client, Clients
 from ordercast.gateway.freshness import Freshness
 from ordercast.gateway.intake import Intake, Turns, Wrong, owner_of, place_of
@@ -106,11 +107,14 @@ class Replies:
 
 
 class Publishing:
-    def __init__(self, node: Node, intake: Intake, freshness: Freshness, clients: Clients) -> None:
+    def __init__(
+        self, node: Node, intake: Intake, freshness: Freshness, clients: Clients, budgets: Budgets
+    ) -> None:
         self.node = node
         self.intake = intake
         self.freshness = freshness
         self._present = clients.present
+        self._budgets = budgets
         #: Streams and single calls together.
         self.clients = 0
         #: Streams that are not read from for a while, and calls that are not answered.
@@ -125,7 +129,8 @@ class Publishing:
             raise Refused(
                 grpc.StatusCode.RESOURCE_EXHAUSTED, "too many clients", "TOO_MANY_STREAMS", retry_after_s=1.0
             )
-        with self._present(context) as client:
+        share = settings.limits.connections_max * SHARE
+        with self._budgets.hold(context, "calls", share), self._present(context) as client:
             if client.identity is None and settings.tls.client_ca is not None:
                 # Its producers would be nobody's, and could be given the names of somebody's.
                 raise Refused(grpc.StatusCode.UNAUTHENTICATED, "the certificate names nobody", "NO_IDENTITY")

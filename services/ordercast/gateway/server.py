@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from ordercast.gateway.administration import Administration
+from ordercast.gateway.budgets import Budgets
 from ordercast.gateway.publishing import Publishing
 from ordercast.gateway.subscribing import Subscribing
 from ordercast.v1 import gateway_pb2 as api
@@ -15,10 +16,13 @@ from ordercast.v1.gateway_pb2_grpc import GatewayServiceServicer
 
 
 class GatewayServer(GatewayServiceServicer):
-    def __init__(self, publishing: Publishing, subscribing: Subscribing, admin: Administration) -> None:
+    def __init__(
+        self, publishing: Publishing, subscribing: Subscribing, admin: Administration, budgets: Budgets
+    ) -> None:
         self.publishing = publishing
         self.subscribing = subscribing
         self.admin = admin
+        self.budgets = budgets
 
     async def Publish(self, request: api.PublishRequest, context: Any) -> api.PublishResponse:
         return await self.publishing.call(request, context)
@@ -32,18 +36,20 @@ class GatewayServer(GatewayServiceServicer):
     async def SubscribeLive(
         self, request: api.SubscribeLiveRequest, context: Any
     ) -> AsyncGenerator[api.SubscribeLiveResponse, None]:
-        async with contextlib.aclosing(self.subscribing.live(request)) as responses:
+        async with contextlib.aclosing(self.subscribing.live(request, context)) as responses:
             async for response in responses:
                 yield response
 
     async def CreateDomain(self, request: api.CreateDomainRequest, context: Any) -> api.CreateDomainResponse:
-        return await self.admin.create_domain(request)
+        async with self.budgets.command(context):
+            return await self.admin.create_domain(request)
 
     async def ListDomains(self, request: api.ListDomainsRequest, context: Any) -> api.ListDomainsResponse:
         return self.admin.list_domains()
 
     async def CreateGroup(self, request: api.CreateGroupRequest, context: Any) -> api.CreateGroupResponse:
-        return await self.admin.create_group(request)
+        async with self.budgets.command(context):
+            return await self.admin.create_group(request)
 
     async def ListGroups(self, request: api.ListGroupsRequest, context: Any) -> api.ListGroupsResponse:
         return self.admin.list_groups(request)
@@ -52,16 +58,23 @@ class GatewayServer(GatewayServiceServicer):
         return await self.admin.describe_group(request)
 
     async def DeleteGroup(self, request: api.DeleteGroupRequest, context: Any) -> api.DeleteGroupResponse:
-        return await self.admin.delete_group(request)
+        async with self.budgets.command(context):
+            return await self.admin.delete_group(request)
 
     async def ListCursors(self, request: api.ListCursorsRequest, context: Any) -> api.ListCursorsResponse:
-        return await self.admin.list_cursors(request)
+        async with self.budgets.command(context):
+            return await self.admin.list_cursors(request)
 
     async def SetCursor(self, request: api.SetCursorRequest, context: Any) -> api.SetCursorResponse:
-        return await self.admin.set_cursor(request)
+        async with self.budgets.command(context):
+            self.budgets.set_cursor(context, request.group, request.name)
+            return await self.admin.set_cursor(request)
 
     async def DeleteCursor(self, request: api.DeleteCursorRequest, context: Any) -> api.DeleteCursorResponse:
-        return await self.admin.delete_cursor(request)
+        async with self.budgets.command(context):
+            response = await self.admin.delete_cursor(request)
+            self.budgets.delete_cursor(request.group, request.name)
+            return response
 
     async def DescribeCluster(
         self, request: api.DescribeClusterRequest, context: Any
@@ -69,19 +82,24 @@ class GatewayServer(GatewayServiceServicer):
         return self.admin.describe_cluster()
 
     async def ChangeReplicas(self, request: api.ChangeReplicasRequest, context: Any) -> api.ChangeReplicasResponse:
-        return await self.admin.reassignment.change_replicas(request)
+        async with self.budgets.command(context):
+            return await self.admin.reassignment.change_replicas(request)
 
     async def CancelChange(self, request: api.CancelChangeRequest, context: Any) -> api.CancelChangeResponse:
-        return await self.admin.reassignment.cancel_change(request)
+        async with self.budgets.command(context):
+            return await self.admin.reassignment.cancel_change(request)
 
     async def DrainNode(self, request: api.DrainNodeRequest, context: Any) -> api.DrainNodeResponse:
-        return await self.admin.reassignment.drain_node(request)
+        async with self.budgets.command(context):
+            return await self.admin.reassignment.drain_node(request)
 
     async def RemoveNode(self, request: api.RemoveNodeRequest, context: Any) -> api.RemoveNodeResponse:
-        return await self.admin.reassignment.remove_node(request)
+        async with self.budgets.command(context):
+            return await self.admin.reassignment.remove_node(request)
 
     async def GiveUpDisk(self, request: api.GiveUpDiskRequest, context: Any) -> api.GiveUpDiskResponse:
-        return await self.admin.reassignment.give_up_disk(request)
+        async with self.budgets.command(context):
+            return await self.admin.reassignment.give_up_disk(request)
 
     async def PlanRebalance(self, request: api.PlanRebalanceRequest, context: Any) -> api.PlanRebalanceResponse:
         return self.admin.reassignment.plan_rebalance()

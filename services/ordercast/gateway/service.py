@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from ordercast.core.machine import Machine
 from ordercast.gateway.administration import Administration
+from ordercast.gateway.budgets import Budgets
 from ordercast.gateway.casting import CastingGateway
 from ordercast.gateway.clients import Clients
 from ordercast.gateway.cursors import Cursors
@@ -37,9 +38,10 @@ class GatewayProcess:
         self.intake = Intake(node)
         self.reading = Reading(node)
         cursors = Cursors(node)
+        self.budgets = Budgets()
         freshness = Freshness(node)
-        self.subscribing = Subscribing(node, self.intake, self.reading, cursors, freshness)
-        self.publishing = Publishing(node, self.intake, freshness, Clients())
+        self.subscribing = Subscribing(node, self.intake, self.reading, cursors, freshness, self.budgets)
+        self.publishing = Publishing(node, self.intake, freshness, Clients(), self.budgets)
         self.admin = Administration(node, self.reading, cursors, self.subscribing, self.planner())
         limits = node.settings.limits
         self.settings = GatewaySettings(
@@ -71,7 +73,7 @@ class GatewayProcess:
         pass
 
     async def start(self) -> None:
-        servicer = GatewayServer(self.publishing, self.subscribing, self.admin)
+        servicer = GatewayServer(self.publishing, self.subscribing, self.admin, self.budgets)
         service = DESCRIPTOR.services_by_name["GatewayService"]
         self.node.client_server.add(service, add_GatewayServiceServicer_to_server, servicer)
 

@@ -12,6 +12,7 @@ from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import KEY_BYTES
 from ordercast.core.session_token import CLOCK_BYTES
 from ordercast.core.silence import ALIVE_MS, ALIVE_S
+from ordercast.gateway.budgets import SHARE, Budgets
 from ordercast.gateway.cursors import Cursors, check_cursor_name
 from ordercast.gateway.freshness import Freshness
 from ordercast.gateway.intake import Intake
@@ -45,8 +46,15 @@ LIVE_PROTOCOLS = ("isis",)
 
 class Subscribing:
     def __init__(
-        self, node: Node, intake: Intake, reading: Reading, cursors: Cursors, freshness: Freshness
+        self,
+        node: Node,
+        intake: Intake,
+        reading: Reading,
+        cursors: Cursors,
+        freshness: Freshness,
+        budgets: Budgets,
     ) -> None:
+        self.budgets = budgets
         self.node = node
         self.intake = intake
         self.freshness = freshness
@@ -55,16 +63,18 @@ class Subscribing:
         self.streams = 0
 
     async def stream(self, context: Any) -> None:
-        with self._counted():
+        with self._counted(context):
             start = await self._first(context)
             async with Voice(context, is_alive=start.alive) as voice:
                 group = await self.group(start.group)
-                offset = await self._place(start, group)
+                offset = await self._place(start, group, context)
                 await Subscription(self, start, group, offset, context, voice).run()
 
-    async def live(self, request: SubscribeLiveRequest) -> AsyncGenerator[SubscribeLiveResponse, None]:
+    async def live(
+        self, request: SubscribeLiveRequest, context: Any
+    ) -> AsyncGenerator[SubscribeLiveResponse, None]:
         """What one replica delivers from now on. Only virtually synchronous groups have such a thing."""
-        with self._counted():
+        with self._counted(context):
             reading = self._live(request)
             if request.alive:
                 reading = with_signs_of_life(reading, SubscribeLiveResponse(alive_ms=ALIVE_MS))
@@ -92,16 +102,18 @@ class Subscribing:
                 yield response
 
     @contextlib.contextmanager
-    def _counted(self) -> Iterator[None]:
-        if self.streams >= self.node.settings.limits.subscriptions_max:
+    def _counted(self, context: Any) -> Iterator[None]:
+        streams_max = self.node.settings.limits.subscriptions_max
+        if self.streams >= streams_max:
             raise Refused(
                 grpc.StatusCode.RESOURCE_EXHAUSTED, "too many subscriptions", "TOO_MANY_STREAMS", retry_after_s=1.0
             )
-        self.streams += 1
-        try:
-            yield
-        finally:
-            self.streams -= 1
+        with self.budgets.hold(context, "subscriptions", streams_max * SHARE):
+            self.streams += 1
+            try:
+                yield
+            finally:
+                self.streams -= 1
 
     async def _first(self, context: Any) -> SubscribeStart:
         try:
@@ -122,7 +134,7 @@ class Subscribing:
             raise Refused(grpc.StatusCode.NOT_FOUND, f"unknown group {name!r}", "UNKNOWN_GROUP")
         return group
 
-    async def _place(self, start: SubscribeStart, group: Group) -> int:
+    async def _place(self, start: SubscribeStart, group: Group, context: Any) -> int:
         """A cursor's place; or where the caller says, and then the cursor begins to exist there."""
         self._check_replica(start.replica, group)
         if not start.cursor:
@@ -134,6 +146,7 @@ class Subscribing:
             if refused.code != grpc.StatusCode.NOT_FOUND or start.start.WhichOneof("at") is None:
                 raise
             offset = await self.reading.start_offset(group, start.start)
+            self.budgets.set_cursor(context, group.name, start.cursor)
             await self.cursors.move(group.name, start.cursor, offset)
             return offset
         return await self.reading.start_offset(group, StartAt(offset=offset))

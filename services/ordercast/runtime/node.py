@@ -46,7 +46,7 @@ from ordercast.runtime.mesh import WIRE_VERSION, Events, Mesh, Unwelcome
 from ordercast.runtime.peer_service import serve_peers
 from ordercast.runtime.pod_addresses import PodAddresses, family_of
 from ordercast.runtime.profile import Profile
-from ordercast.runtime.server import GrpcServer
+from ordercast.runtime.server import IDLE_S_MAX, GrpcServer
 from ordercast.runtime.settings import ProcessSettings, split_address
 from ordercast.runtime.stages import Stages
 from ordercast.runtime.status import Refused
@@ -191,7 +191,9 @@ class Node:
         self.frames = FrameListener(self.credentials)
         #: What clients' requests may have: the gateway looks things up in it too.
         self.client_limits = Limits(settings.limits.table())
-        self.client_server = GrpcServer(connections_max=settings.limits.connections_max, limits=self.client_limits)
+        self.client_server = GrpcServer(
+            settings.limits.connections_max, limits=self.client_limits, idle_s_max=IDLE_S_MAX
+        )
         self.key = b""
         self._leaving = False
         self._views: dict[str, DomainView] = {}

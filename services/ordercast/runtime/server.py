@@ -32,6 +32,8 @@ STREAMS_MAX = 1024
 CONNECTIONS_MAX = 4096
 #: The set of algorithms that has only `identity` in it. A few kilobytes of gzip may be a gigabyte of zeros.
 NOT_COMPRESSED = 1 << 0
+#: Of clients: a connection without a call for so long is closed. For the next call gRPC opens another one.
+IDLE_S_MAX = 60
 
 Register = Callable[[Any, grpc.aio.Server], None]
 
@@ -52,6 +54,7 @@ class GrpcServer:
         takes_compressed: bool = False,
         admit: Admit | None = None,
         limits: Limits | None = None,
+        idle_s_max: float | None = None,
     ) -> None:
         """`takes_compressed`: what is inflated may have `receive_bytes_max` too; otherwise it is UNIMPLEMENTED.
 
@@ -65,6 +68,8 @@ class GrpcServer:
         if not takes_compressed:
             # gRPC reads the headers first, so nothing of such a request is inflated.
             self._options.append(("grpc.compression_enabled_algorithms_bitset", NOT_COMPRESSED))
+        if idle_s_max is not None:
+            self._options.append(("grpc.max_connection_idle_ms", round(idle_s_max * 1000)))
         self._server: grpc.aio.Server | None = None
         self._health = health.aio.HealthServicer()
         self._names = [""]

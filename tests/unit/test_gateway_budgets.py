@@ -1,0 +1,88 @@
+"""What one client may have of what there is only so much of, and what is left for others."""
+
+import asyncio
+import contextlib
+from types import SimpleNamespace
+
+import pytest
+
+from ordercast.gateway import budgets
+from ordercast.gateway.budgets import COMMANDS_MAX, CURSORS_MAX, Budgets
+from ordercast.runtime.status import Refused
+from ordercast.runtime.tls import peer_address
+
+
+def context_of(peer, identity=None):
+    auth = {"transport_security_type": [b"ssl"], "x509_common_name": [identity.encode()]} if identity else {}
+    return SimpleNamespace(auth_context=lambda: auth, peer=lambda: peer)
+
+
+ONE, SAME, OTHER = (context_of(f"ipv4:10.0.0.{host}:{port}") for host, port in ((1, 5), (1, 6), (2, 5)))
+
+
+@pytest.mark.parametrize(
+    ("peer", "address"),
+    [("ipv4:10.0.0.1:5", "10.0.0.1"), ("ipv6:%5B::1%5D:50", "::1"), ("ipv6:[fe80::2]:7", "fe80::2")],
+)
+def test_an_address_is_where_a_call_comes_from_without_the_port(peer, address):
+    assert peer_address(context_of(peer)) == address
+
+
+def test_a_client_has_no_more_than_its_share_over_however_many_connections_and_others_have_theirs():
+    shared = Budgets()
+    with contextlib.ExitStack() as held:
+        for context in (ONE, SAME):
+            held.enter_context(shared.hold(context, "calls", 2))
+        with pytest.raises(Refused, match="has 2 calls here"):
+            held.enter_context(shared.hold(ONE, "calls", 2))
+        held.enter_context(shared.hold(ONE, "subscriptions", 2))
+        held.enter_context(shared.hold(OTHER, "calls", 2))
+        held.enter_context(shared.hold(context_of("ipv4:10.0.0.1:7", "me"), "calls", 2))
+    assert not shared._budgets, "nothing is remembered of who has nothing"
+    with shared.hold(ONE, "calls", 2):
+        pass
+
+
+def test_few_commands_of_a_client_are_under_way_and_others_do_not_wait_for_them(monkeypatch):
+    monkeypatch.setattr(budgets, "COMMANDS_WAITING_MAX", 4)
+
+    async def story():
+        shared, done, under_way = Budgets(), asyncio.Event(), []
+
+        async def command(context):
+            async with shared.command(context):
+                under_way.append(context)
+                await done.wait()
+
+        flood = [asyncio.create_task(command(ONE)) for _ in range(COMMANDS_MAX + 10)]
+        other = asyncio.create_task(command(OTHER))
+        while OTHER not in under_way:
+            await asyncio.sleep(0)
+        assert under_way.count(ONE) == COMMANDS_MAX
+        done.set()
+        ended = await asyncio.gather(*flood, return_exceptions=True)
+        await other
+        assert sum(isinstance(one, Refused) for one in ended) == 10 - 4
+        assert under_way.count(ONE) == COMMANDS_MAX + 4
+
+    asyncio.run(story())
+
+
+def test_a_client_sets_so_many_cursors_and_more_when_some_were_deleted():
+    shared = Budgets()
+    for number in range(CURSORS_MAX):
+        shared.set_cursor(ONE, "a", f"c{number}")
+    shared.set_cursor(ONE, "a", "c0")
+    with pytest.raises(Refused, match="delete some"):
+        shared.set_cursor(SAME, "a", "one-more")
+    shared.set_cursor(OTHER, "a", "one-more")
+    shared.delete_cursor("a", "c0")
+    shared.set_cursor(ONE, "a", "one-more")
+
+
+def test_what_is_remembered_of_clients_is_bounded(monkeypatch):
+    monkeypatch.setattr(budgets, "REMEMBERED_MAX", 3)
+    shared = Budgets()
+    for number in range(10):
+        shared.set_cursor(context_of(f"ipv4:10.0.0.{number}:1"), "a", "c")
+    assert list(shared._cursors) == [f"address 10.0.0.{number}" for number in (7, 8, 9)]
