@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import http.client
+import socket
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -16,6 +18,7 @@ from ordercast.local.cluster import free_ports
 from ordercast.runtime import health
 from ordercast.runtime.health import Health
 from ordercast.runtime.server import GrpcServer, ListenError
+from ordercast.runtime.telemetry import web
 from ordercast.runtime.telemetry.meters import Meters
 from ordercast.runtime.telemetry.web import Server
 from tests.left_out import leave_out
@@ -159,3 +162,40 @@ def test_after_the_end_of_the_loop_nobody_waits_for_it():
         return Health(lambda: "serving")
 
     assert asyncio.run(run()).condition() == "stopping"
+
+
+def test_connections_that_say_nothing_are_few_and_go_when_they_take_long(monkeypatch, capfd):
+    monkeypatch.setattr(web, "REQUESTS_MAX", 3)
+    (port,) = free_ports(1)
+    server = Server(Meters(), SimpleNamespace(condition=lambda: "serving"), f"{HOST}:{port}")
+    try:
+        silent = [socket.create_connection((HOST, port)) for _ in range(8)]
+        for connection in silent:
+            connection.settimeout(30)
+        assert [connection.recv(1) for connection in silent[3:]] == [b""] * 5, "there is no thread for them"
+        monkeypatch.setattr(web, "REQUEST_S_MAX", 0.0)
+        asking = http.client.HTTPConnection(HOST, port, timeout=30)
+        asking.request("GET", "/metrics")
+        assert asking.getresponse().status == 200
+        assert silent[0].recv(1) == b"", "the oldest made room"
+        for connection in silent:
+            connection.close()
+    finally:
+        server.stop()
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_client_that_does_not_get_on_leaves_no_traceback(monkeypatch, capfd):
+    monkeypatch.setattr(web._Handler, "timeout", 0.05)
+    (port,) = free_ports(1)
+    server = Server(Meters(), SimpleNamespace(condition=lambda: "serving"), f"{HOST}:{port}")
+    try:
+        for said in (b"", b"GET /metrics", b"GET /metrics HTTP/1.1\r\nA: "):
+            with socket.create_connection((HOST, port)) as connection:
+                connection.settimeout(30)
+                connection.sendall(said)
+                assert connection.recv(1) == b""
+    finally:
+        server.stop()
+    captured = capfd.readouterr()
+    assert "Traceback" not in captured.err + captured.out

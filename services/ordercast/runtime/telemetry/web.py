@@ -2,16 +2,22 @@
 
 It has no TLS, for who probes processes has no certificate, and nothing but numbers and a word is said.
 Requests have threads of their own, so that a scrape does not wait for the event loop, nor the loop for a scrape.
+There are few of them: who comes when all are busy is cut off, unless one of them has been at it for too long.
 """
 
+import contextlib
+import io
 import socket
+import sys
 import threading
+import time
 from collections.abc import Iterable
 from http import HTTPStatus
 from socketserver import ThreadingMixIn
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
+import structlog
 from prometheus_client import make_wsgi_app
 
 from ordercast.runtime.health import Health
@@ -22,6 +28,10 @@ from ordercast.runtime.telemetry.meters import Meters
 
 #: Whoever connects and does not get on with it is cut off.
 REQUEST_S_MAX = 10.0
+#: At a time.
+REQUESTS_MAX = 16
+
+log = structlog.get_logger("http")
 
 
 class Server:
@@ -48,6 +58,13 @@ class Server:
         self._thread.join()
 
     def _answer(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        try:
+            return self._say(environ, start_response)
+        except Exception as error:
+            log.error("a request failed", exc_info=error)
+            raise
+
+    def _say(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         match environ["PATH_INFO"]:
             case "/metrics":
                 answer: Iterable[bytes] = self._metrics(environ, start_response)
@@ -80,10 +97,54 @@ class _Handler(WSGIRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Probes and scrapes come every few seconds."""
 
+    def get_stderr(self) -> Any:
+        """For tracebacks of writes to clients that do not read; our own mistakes are logged by `_answer`."""
+        return io.StringIO()
+
 
 class _Server(ThreadingMixIn, WSGIServer):
     #: Nobody waits for a request when the process ends.
     daemon_threads = True
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        #: Connections that have a thread, and since when; the oldest first.
+        self._served: dict[socket.socket, float] = {}
+        self._lock = threading.RLock()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        now = time.monotonic()
+        with self._lock:
+            if len(self._served) >= REQUESTS_MAX:
+                # One byte now and then is no progress: whoever took too long goes when there is need.
+                oldest = next(iter(self._served))
+                if self._served[oldest] > now - REQUEST_S_MAX:
+                    self.shutdown_request(request)
+                    return
+                del self._served[oldest]
+                _cut_off(oldest)
+            self._served[request] = now
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Also the end of a thread."""
+        with self._lock:
+            self._served.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that hang up or say nothing are nothing to tell anybody of."""
+        error = sys.exception()
+        if isinstance(error, OSError):
+            log.debug("a request came to no end", client=str(client_address), why=repr(error))
+        else:
+            log.error("a request failed", client=str(client_address), exc_info=error)
+
+
+def _cut_off(connection: socket.socket) -> None:
+    """Its thread notices, and ends."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Server6(_Server):
