@@ -27,6 +27,7 @@ from rich.text import Text
 from ordercast.cli.connection import check_address
 from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, err, out, print_json
+from ordercast.runtime.private_files import DIRECTORY_MODE, FILE_MODE, make_private
 
 if TYPE_CHECKING:
     from ordercast.local.certificates import LocalCertificates
@@ -134,13 +135,14 @@ class Shape:
 def claimed(directory: Path) -> Iterator[None]:
     """Nobody else runs a cluster here meanwhile. The lock goes with the process, however that ends."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
         found = [path.name for path in directory.iterdir()]
         if SHAPE_FILE not in found and any(name != LOCK_FILE for name in found):
             fail(
                 ExitCode.USAGE, f"{directory} is not empty, and what is in it is no cluster: choose another --data"
             )
-        lock = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        make_private(directory)
+        lock = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, FILE_MODE)
     except OSError as error:
         fail(ExitCode.USAGE, f"{directory} cannot be used: {error.strerror}")
     try:

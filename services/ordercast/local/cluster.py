@@ -18,6 +18,7 @@ from pathlib import Path
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
 
+from ordercast.runtime.private_files import make_private
 from ordercast.v1.faults_pb2 import InjectRequest
 from ordercast.v1.faults_pb2_grpc import FaultServiceStub
 
@@ -112,7 +113,7 @@ class LocalCluster:
             self._start(self.members[name])
 
     def _start(self, member: Member) -> None:
-        member.data.mkdir(parents=True, exist_ok=True)
+        make_private(member.data)
         peers = [m for m in self.members.values() if "membership" in m.services]
         command = [
             sys.executable,

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ordercast.local.cluster import HOST, ClusterError, free_ports, is_serving, tail
+from ordercast.runtime.private_files import make_private
 
 #: A machine that does other things at the same time is slow.
 START_S_MAX = 60.0
@@ -30,7 +31,7 @@ class LocalTelemetry:
 
     def start(self, *options: str) -> None:
         """With these, too, this time."""
-        self.directory.mkdir(parents=True, exist_ok=True)
+        make_private(self.directory)
         command = [
             sys.executable,
             "-m",

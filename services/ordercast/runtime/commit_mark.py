@@ -27,6 +27,7 @@ import struct
 import zlib
 from pathlib import Path
 
+from ordercast.runtime.private_files import FILE_MODE
 from ordercast.runtime.storage_format import CHECKSUM
 
 MARK_FILE = "commits"
@@ -40,7 +41,7 @@ FOR_WANT_OF_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 class CommitMark:
     def __init__(self, directory: Path) -> None:
-        self._file = os.open(directory / MARK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        self._file = os.open(directory / MARK_FILE, os.O_RDWR | os.O_CREAT, FILE_MODE)
         self._is_synced = True
 
     def read(self, node_id: bytes) -> int | None:

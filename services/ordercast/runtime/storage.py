@@ -27,6 +27,7 @@ from ordercast.runtime.commit_mark import CommitMark
 from ordercast.runtime.damage import Damage, DamageBook, State, Unsaved
 from ordercast.runtime.damage_scan import scan
 from ordercast.runtime.database_file import check_not_cut
+from ordercast.runtime.private_files import FILE_MODE, make_private
 from ordercast.runtime.storage_format import (
     BEGINS,
     CHECKSUM,
@@ -140,8 +141,8 @@ class Storage:
     def _take_lock(self) -> int:
         """LMDB would let two processes write in turns; two lives of one process must not even read together."""
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            lock = os.open(self.directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+            make_private(self.directory)
+            lock = os.open(self.directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, FILE_MODE)
         except OSError as error:
             raise StorageError(f"{self.directory}: {error}") from error
         try:
@@ -156,6 +157,7 @@ class Storage:
             str(self.directory),
             map_size=self.map_bytes,
             subdir=True,
+            mode=FILE_MODE,
             sync=True,
             metasync=True,
             map_async=False,

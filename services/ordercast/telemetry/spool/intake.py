@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from ordercast.runtime.private_files import FILE_MODE
 from ordercast.telemetry.spool.frames import HEADER_BYTES, header
 from ordercast.telemetry.spool.layout import open_path, sync_directory
 
@@ -221,7 +222,9 @@ class Intake:
     def _begin(self, first: int) -> None:
         """A new segment, whose name is on disk before anything is in it."""
         path = open_path(self._directory, first)
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._descriptor = os.open(
+            path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, FILE_MODE
+        )
         sync_directory(self._directory)
         self._first = first
         self._size = 0

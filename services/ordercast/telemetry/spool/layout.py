@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from ordercast.runtime.private_files import FILE_MODE, make_private
+
 IDENTITY = "spool.json"
 LOCK = "process.lock"
 FORMAT = 1
@@ -109,8 +111,8 @@ def sync_directory(directory: Path) -> None:
 def lock(directory: Path) -> int:
     """A descriptor that holds the directory. A sealer inherits it: the next process waits for both."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        make_private(directory)
+        descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     except OSError as error:
         raise SpoolDirectoryError(f"{directory}: {error.strerror}") from error
     until = time.monotonic() + LOCK_S_MAX
