@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml
 
-from ordercast.cli.main import app
+from ordercast.cli.main import load
 from tests.tidy.rules import ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -58,8 +57,7 @@ def test_a_setting_that_is_not_there_is_refused():
 
 def test_our_program_takes_the_command_of_the_spark_job():
     group, name, *arguments = SERVICES["analytics"]["command"]
-    commands = typer.main.get_command(app).commands
-    context = commands[group].commands[name].make_context(name, list(arguments))
+    context = load(group).commands[name].make_context(name, list(arguments))
     assert context.params["address"] == "telemetry:4317"
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from deploy.kubernetes.rendering import CHART, Refused, rendered, run
-from ordercast.cli.main import app
+from ordercast.cli.main import load
 from tests.helm.api_server import with_objects, with_statefulset
 from tests.helm.chart import NAMESPACE, PREFIX, PROFILES, RELEASE, named, objects
 
@@ -141,8 +140,8 @@ def test_what_is_printed_can_be_done(profile: str, tmp_path: Path):
         (tmp_path / file).touch()
     for command in commands:
         told = f"{command} {connection}".replace("/etc/ordercast/tls", str(tmp_path))
-        group = typer.main.get_command(app)
         words = shlex.split(told)
+        group = load(words.pop(0))
         while words[0] in getattr(group, "commands", {}):
             group = group.commands[words.pop(0)]
         assert group.make_context("ordercast", words).params["gateway"] == "localhost:7400"

@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from deploy.kubernetes.rendering import rendered
-from ordercast.cli.main import app
+from ordercast.cli.main import load
 from ordercast.runtime.settings import ProcessSettings, parse, split_address
 from ordercast.telemetry.settings import Settable as TelemetrySettings
 from ordercast.telemetry.settings import parse as parse_telemetry
@@ -85,7 +84,7 @@ def test_the_telemetry_service_takes_its_arguments(profile: str, monkeypatch: py
 
 def test_the_spark_job_takes_its_arguments():
     container = container_of(workloads(objects("analytics"))["analytics"]["spec"]["template"])
-    run = typer.main.get_command(app).commands["analytics"].commands["run"]
+    run = load("analytics").commands["run"]
     assert container["args"][:2] == ["analytics", "run"]
     given = run.make_context("run", container["args"][2:]).params
     assert given["master"] == "local[2]"
@@ -102,7 +101,7 @@ def test_the_spark_job_takes_its_arguments_with_tls(tmp_path: Path):
     for file in ("tls.crt", "tls.key", "ca.crt"):
         (tmp_path / file).touch()
     arguments = [text.replace(TLS_FOLDER, str(tmp_path)) for text in container["args"]]
-    run = typer.main.get_command(app).commands["analytics"].commands["run"]
+    run = load("analytics").commands["run"]
     given = run.make_context("run", arguments[2:]).params
     assert (given["ca"], given["cert"], given["key"]) == tuple(
         tmp_path / file for file in ("ca.crt", "tls.crt", "tls.key")
