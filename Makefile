@@ -12,7 +12,7 @@ JRE ?= openjdk-17-jre-headless
 PROTOC_PLUGINS := python pyi grpc_python
 PROTO_FILES = $(wildcard proto/ordercast/v1/*.proto)
 
-.PHONY: help setup java demo demo-analytics run test test-long test-kafka test-k8s lint baseline proto schema dashboards helm sim chaos bench simbench mutants papers lock clean
+.PHONY: help setup java demo demo-analytics run test test-long test-kafka test-k8s test-versions lint baseline proto schema dashboards helm sim chaos bench simbench mutants papers lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -116,6 +116,9 @@ test-kafka: setup .venv-kafka/.ready build/kafka/broker/.ready build/kafka/conne
 test-k8s: setup .venv/.chart .venv/.k8s .venv/.prometheus ## install the chart on the cluster of KUBECONFIG, and be hard on it
 	$(BIN)/python -m tests.second_chance -n0 -vv --durations=0 --override-ini=timeout=1200 tests/k8s
 
+test-versions: setup ## try the lowest and the newest versions of dependencies that pyproject.toml allows
+	$(BIN)/python -m tests.versions
+
 lint: setup ## check format, style, types and the wire contract
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
@@ -159,18 +162,18 @@ papers: setup ## print the tables of the papers next to what the machines do
 	$(BIN)/ordercast papers scalatom
 
 lock: setup ## rewrite requirements/*.lock (LOCK_OPTIONS=--upgrade for newer versions)
-	$(call lock,dev)
-	$(call lock,telemetry,--extra kafka --constraint requirements/dev.lock)
-	$(call lock,analytics,--extra telemetry --extra kafka --constraint requirements/dev.lock)
-	$(call lock,kafka-test,--constraint requirements/dev.lock)
-	$(call lock,bench,--constraint requirements/dev.lock)
-	$(call lock,k8s,--constraint requirements/dev.lock)
-	$(call lock,chart,--constraint requirements/dev.lock)
+	$(call lock,dev,--group dev)
+	$(call lock,telemetry,--extra telemetry --extra kafka --constraint requirements/dev.lock)
+	$(call lock,analytics,--extra analytics --extra kafka --constraint requirements/dev.lock)
+	$(call lock,kafka-test,--group kafka-test --constraint requirements/dev.lock)
+	$(call lock,bench,--extra bench --constraint requirements/dev.lock)
+	$(call lock,k8s,--extra k8s --constraint requirements/dev.lock)
+	$(call lock,chart,--group chart --constraint requirements/dev.lock)
 
-# $(call lock,extra,options): the runtime's dependencies and those of one extra
+# $(call lock,name,options): what a node needs, and what the options add
 define lock
 $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-header --no-annotate --extra $(1) $(2) $(LOCK_OPTIONS) --output-file requirements/$(1).lock
+	--no-header --no-annotate --extra server $(2) $(LOCK_OPTIONS) --output-file requirements/$(1).lock
 endef
 
 clean: ## remove .venv, caches and build leftovers

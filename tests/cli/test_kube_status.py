@@ -420,4 +420,4 @@ def test_without_the_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "kubernetes" else find(name))
     result = run()
     assert result.exit_code == 2
-    assert "pip install ordercast[k8s]" in result.stderr
+    assert "pip install 'ordercast[cli,k8s]'" in result.stderr

@@ -69,7 +69,7 @@ class Objects:
 def find_place(kubeconfig: Path | None, context: str | None, namespace: str | None) -> Place:
     """As kubectl decides: what is given, else the current context, else the pod that this runs in."""
     if importlib.util.find_spec("kubernetes") is None:
-        raise KubeError(ExitCode.USAGE, "this needs the package kubernetes: pip install ordercast[k8s]")
+        raise KubeError(ExitCode.USAGE, "this needs the package kubernetes: pip install 'ordercast[cli,k8s]'")
     from kubernetes.config import ConfigException
 
     try:
