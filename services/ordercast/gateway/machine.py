@@ -31,7 +31,8 @@ from ordercast.core.view import OtherConfiguration, UnknownGroup, View
 from ordercast.gateway.checking import what_is_wrong
 from ordercast.gateway.opened import Open
 from ordercast.gateway.pressure import RETRY_S_UNKNOWN, Pressure
-from ordercast.gateway.producer import NOTHING_SEEN, Groups, Producer, Waiting, label_of
+from ordercast.gateway.producer import NOTHING_SEEN, Groups, Producer, Waiting
+from ordercast.gateway.ranges import ranges_of
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.gateway.turns import Refusals, as_fit, client_of
 from ordercast.protocols.forgetting import CLIENTS_LEVEL
@@ -42,7 +43,6 @@ from ordercast.v1.common_pb2 import (
     Envelope,
     Header,
     Incarnation,
-    ProducerRange,
     Span,
 )
 from ordercast.v1.gateway_pb2 import (
@@ -417,7 +417,7 @@ class Gateway:
                 self.waiting[producer.id] = producer
             ordered = not item.unordered or producer.undecided.get(id_, (groups, False))[1]
             producer.undecided[id_] = (groups, ordered)
-        ranges, requests = self._ranges(items)
+        ranges, requests = ranges_of(items, names_clients=self.view.level >= CLIENTS_LEVEL)
         done, open_ = self._finished_to_tell(groups)
         header = Header(
             id=id_,
@@ -469,38 +469,6 @@ class Gateway:
         for group in groups:
             self.untold[group] = 0
         return self.counter - 1, [counter_of(opened) for opened in self.open]
-
-    def _ranges(self, items: list[Waiting]) -> tuple[list[ProducerRange], list[list[Waiting]]]:
-        """Requests that follow on each other become one range."""
-        assert self.view is not None
-        names_clients = self.view.level >= CLIENTS_LEVEL
-        ranges: list[ProducerRange] = []
-        requests: list[list[Waiting]] = []
-        for item in items:
-            last = ranges[-1] if ranges else None
-            if (
-                last is not None
-                and not item.open_token
-                and not last.open_token
-                and (last.producer, last.epoch) == (item.producer, item.epoch)
-                and last.first_sequence + last.count == item.first_sequence
-                and requests[-1][-1].client == item.client
-            ):
-                last.count += len(item.messages)
-                requests[-1].append(item)
-                continue
-            ranges.append(
-                ProducerRange(
-                    producer=item.producer,
-                    epoch=item.epoch,
-                    first_sequence=item.first_sequence,
-                    count=len(item.messages),
-                    open_token=item.open_token,
-                    client=label_of(item.client) if names_clients else b"",
-                )
-            )
-            requests.append([item])
-        return ranges, requests
 
     def _choose_coordinator(self, groups: Groups) -> Incarnation | None:
         """A replica that is believed to be up, of as many of the groups as possible; our own first."""
