@@ -100,7 +100,11 @@ class Snapshots:
         cut = replica.last_cut
         if cut is None or cut.view != replica.view or replica.ending is None:
             return  # The first one, which began with nothing; or we are not in it.
-        assert replica.position == replica.ending.start == cut.first_position + len(cut.keys)
+        assert replica.position == replica.ending.start
+        if replica.position != cut.first_position + len(cut.keys):
+            # A peer sent a log that goes on behind the cut, so where the view began is not known here. Newcomers
+            # that need the beginning get it from another member.
+            return
         state = State(replica.position, replica.offset, replica.producers.copy())
         self.beginnings[replica.name] = Beginning(cut.view, cut.ends, state)
         self.machine.wake()
