@@ -160,8 +160,8 @@ def test_a_group_whose_disks_are_full_is_refused():
 
 def test_a_request_with_too_much_is_refused_and_not_shown_back_as_a_whole():
     intake = Intake(make_node())
-    assert intake.excess(request("a", producer=bytes(160))) is None
-    refusal = intake.excess(request(*["g" * 1000] * 5, producer=bytes(1 << 20), sequence=7))
+    assert intake.excess(request("a", producer=bytes(160)), "c") is None
+    refusal = intake.excess(request(*["g" * 1000] * 5, producer=bytes(1 << 20), sequence=7), "c")
     assert refusal.status == PUBLISH_STATUS_INVALID_ARGUMENT
     assert refusal.detail == "producer of PublishRequest has a length of 1048576; at most 160"
     assert refusal.first_sequence == 7

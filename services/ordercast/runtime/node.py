@@ -132,6 +132,10 @@ class Service(Protocol):
         ...
 
 
+def _server_for_clients(settings: ProcessSettings, limits: Limits) -> GrpcServer:
+    return GrpcServer(settings.limits.connections_max, limits=limits, idle_s_max=IDLE_S_MAX)
+
+
 class Node:
     def __init__(self, settings: ProcessSettings) -> None:
         self.settings = settings
@@ -191,9 +195,7 @@ class Node:
         self.frames = FrameListener(self.credentials)
         #: What clients' requests may have: the gateway looks things up in it too.
         self.client_limits = Limits(settings.limits.table())
-        self.client_server = GrpcServer(
-            settings.limits.connections_max, limits=self.client_limits, idle_s_max=IDLE_S_MAX
-        )
+        self.client_server = _server_for_clients(settings, self.client_limits)
         self.key = b""
         self._leaving = False
         self._views: dict[str, DomainView] = {}
