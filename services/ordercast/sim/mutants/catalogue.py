@@ -140,13 +140,25 @@ def _union_stamps(self: Stamping, held: Held) -> bool:
     return sum(1 for member in members if member in stamped) >= majority(len(members))
 
 
+_is_open = Implied.is_open
+
+
+def _open_by_union(self: Implied, held: Held, sn: int) -> bool:
+    """A group of which nobody stamped has no lower stamp either; the real code never asks about one."""
+    return all(name in held.stamps for name in held.names) and _is_open(self, held, sn)
+
+
 # For votes alone this would change nothing while configurations are fixed: any two majorities of the union meet,
 # and minorities of every group leave one. It is the stamps that must come from each group.
 CATALOGUE.append(
     Mutant(
         "quorum-of-the-union",
         "3.5: a majority of all instead of each group",
-        ((Proposer, "_quorum", _union_votes), (Stamping, "has_quorum", _union_stamps)),
+        (
+            (Proposer, "_quorum", _union_votes),
+            (Stamping, "has_quorum", _union_stamps),
+            (Implied, "is_open", _open_by_union),
+        ),
     )
 )
 
