@@ -30,6 +30,7 @@ from tests.unit.driving import envelope_of
 from tests.unit.fuzzing import state_of
 
 NOBODY_CAST = CastKey(member=1, number=2**40)
+BEYOND = Seen(epoch=2**64 - 1)
 
 
 def submit(**fields: Any) -> Submit:
@@ -90,6 +91,10 @@ def stage_with_casts(**settings: Any) -> Stage:
             id="a row with a stamp that is none",
         ),
         pytest.param(Cut(group="a", view=2**40), id="a view that is far away"),
+        pytest.param(
+            PartsCast(group="a", until=GroupTime(group="a", view=1, members=[0], counts=[1]), confirmed=BEYOND),
+            id="an answer with an epoch beyond all limits",
+        ),
     ],
 )
 def test_what_no_member_sends_is_refused_without_a_trace(message):
@@ -126,6 +131,23 @@ FLUSH = {"group": "a", "view": 2, "ends": 1, "settled_counts": [0, 0, 0]}
         pytest.param(Cut(group="a", view=2, ends=1, keys=[NOBODY_CAST, NOBODY_CAST]), id="one cast twice"),
         pytest.param(Cut(group="a", view=2, ends=1), id="before what is visible"),
         pytest.param(Forward(view=2, cast=Cast(group="a", view=1, whole=True)), id="a cast that is none"),
+        pytest.param(
+            Flush(**FLUSH, received=[0, 0, 0], confirmed=BEYOND), id="a contribution that has seen an epoch beyond"
+        ),
+        pytest.param(
+            Cut(
+                group="a",
+                view=2,
+                ends=1,
+                keys=[CastKey(member=member, number=1) for member in range(3)],
+                confirmed=BEYOND,
+            ),
+            id="an end that has seen an epoch beyond",
+        ),
+        pytest.param(
+            Forward(view=2, held=Submit(group="a", envelope=envelope_of(9, "a", "b"), origin=BEYOND)),
+            id="an open message with an epoch beyond",
+        ),
     ],
 )
 def test_a_wrong_message_in_a_view_change_does_not_lose_the_view(flush, message):
@@ -179,3 +201,17 @@ def test_parts_with_numbers_beyond_all_limits_are_refused():
     wrong = PartsCast(id=id_, group="a", parts=[{"group": "a", "view": 2**63}, {"group": "b", "view": 1}])
     refuse(stage, "n2", "n1", wrong)
     stage.finish()
+
+
+def test_a_contribution_cannot_call_settled_what_is_ordered_and_has_not_come():
+    stage = stage_with_casts()
+    machine = stage.machine("n1")
+    (era,) = machine.replicas["a"].eras
+    coming = CastKey(member=1, number=era.received[1] + 1)
+    order = SetsOrder(group="a", view=1, first_position=era.ordered, keys=[coming])
+    teller = stage.world.processes["n2"]
+    machine.step(Receive(*teller.clock(), "n2", teller.incarnation, order))
+    assert era.ordered == 4, "the order is here, and the cast is not"
+    during_a_view_change(stage, "n1")
+    counts = era.counts_below(4)
+    refuse(stage, "n2", "n1", Flush(**{**FLUSH, "settled_counts": counts}, settled=4, received=counts))

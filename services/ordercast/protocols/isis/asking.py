@@ -18,6 +18,7 @@ from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import Receive, Send
 from ordercast.core.view import View
 from ordercast.protocols.isis import times
+from ordercast.protocols.isis.checking import check_seen
 from ordercast.protocols.isis.replica import Replica
 from ordercast.protocols.isis.times import Stamp, Time, Times
 from ordercast.v1.isis_pb2 import PartsCast, Seen
@@ -139,6 +140,7 @@ class Asking:
             raise RemoteProtocolError("a question about another group")
         until = times.decode([message.until])[group]
         if message.HasField("confirmed"):
+            check_seen(message.confirmed)
             self.on_answer(group, until, message.confirmed)
         elif group in self.machine.replicas:
             self._hear(group, event.source, until)

@@ -18,13 +18,13 @@ from ordercast.protocols.isis.era import Era, key_of
 from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.times import MEMBERS_MAX, Stamp
 from ordercast.v1.common_pb2 import Envelope, Header
-from ordercast.v1.isis_pb2 import Cast, CastKey, Cut, Flush, Part, Seen
+from ordercast.v1.isis_pb2 import Cast, CastKey, Cut, Flush, Part, Seen, Submit
 from ordercast.v1.sequencer_pb2 import LogEntry
 
 #: So many casts of a member may be ordered, or promised about, before they have come. A connection that has so
 #: many under way is closed, and what it lost comes again.
 AHEAD_MAX = 1 << 17
-#: Casts that a view change brings along. Credits keep what is not settled far below that.
+#: Casts, and open messages, that a view change brings along. Credits keep what is not settled far below that.
 FORWARDED_MAX = 1 << 17
 
 
@@ -62,6 +62,12 @@ def check_envelope(envelope: Envelope, group: str) -> tuple[str, ...]:
     for range_ in envelope.header.ranges:
         check_numbers(range_.first_sequence, range_.epoch)
     return destinations
+
+
+def check_held(held: Submit) -> None:
+    """A message to several groups that is open in one whose view ends."""
+    check_envelope(held.envelope, held.group)
+    check_seen(held.origin)
 
 
 def check_cast(cast: Cast, size: int) -> Stamp:
@@ -117,6 +123,7 @@ def check_contribution(flush: Flush, ends: int, size: int, casts: Mapping[Key, C
     if len(flush.positions) != len(flush.keys):
         raise RemoteProtocolError("not a contribution")
     check_keys(flush.keys, size)
+    check_seen(flush.confirmed)
     check_numbers(flush.epoch, flush.settled, *flush.received, *flush.settled_counts, *flush.positions)
     for member, (settled, received) in enumerate(zip(flush.settled_counts, flush.received, strict=True)):
         if not 0 <= received - settled <= len(casts):
@@ -127,12 +134,16 @@ def check_contribution(flush: Flush, ends: int, size: int, casts: Mapping[Key, C
         return
     if flush.settled > era.ordered or list(flush.settled_counts) != era.counts_below(flush.settled):
         raise RemoteProtocolError("a contribution that calls settled what is not here")
+    # An order may come before its casts do.
+    if any(era.places[place] not in era.casts for place in range(era.settled, flush.settled)):
+        raise RemoteProtocolError("a contribution that calls settled what is not here")
 
 
 def check_cut(cut: Cut, size: int) -> None:
     """The end of a view of so many members: of each member the casts that follow each other."""
     check_numbers(cut.epoch, cut.ends, cut.first_position)
     check_keys(cut.keys, size)
+    check_seen(cut.confirmed)
     last: dict[int, int] = {}
     for key in cut.keys:
         if last.get(key.member, key.number - 1) != key.number - 1:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import Receive, Send
-from ordercast.core.view import Group, names_of
+from ordercast.core.view import Group
 from ordercast.protocols.idempotence import Record
 from ordercast.protocols.isis import cut, records, times
 from ordercast.protocols.isis.checking import (
@@ -23,6 +23,7 @@ from ordercast.protocols.isis.checking import (
     check_contribution,
     check_cut,
     check_cut_of_mine,
+    check_held,
 )
 from ordercast.protocols.isis.cut import Contribution, Ending
 from ordercast.protocols.isis.era import Era, key_of, message_of
@@ -208,8 +209,9 @@ class Flushing:
         if replica is None or replica.attempt is None:
             return
         if is_held:
-            if replica.name not in names_of(message.held.envelope.header.destinations):
-                raise RemoteProtocolError("not an envelope for this group")
+            check_held(message.held)
+            if len(replica.attempt.held) >= FORWARDED_MAX:
+                raise RemoteProtocolError("more open messages than a view leaves behind")
             replica.attempt.held[message.held.envelope.header.id] = message.held
             return
         if replica.attempt.is_late:
