@@ -21,9 +21,11 @@ What a driver promises:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
+from ordercast.core.view import View
+from ordercast.v1.membership_pb2 import DomainView
 from ordercast.v1.sequencer_pb2 import LogEntry
 
 # --------------------------------------------------------------------------------------------------- events
@@ -47,7 +49,7 @@ class Start(Event):
 
 @dataclass(slots=True)
 class ViewChanged(Event):
-    """Membership's word on groups, replicas and acceptors (a DomainView).
+    """Membership's word on groups, replicas and acceptors.
 
     Views arrive in order, over restarts too: after Start, none is older than the last one before it. Other
     processes get theirs at other times. A group that is not in a view any more is gone for good, and the driver
@@ -55,7 +57,15 @@ class ViewChanged(Event):
     of this configuration or the one before, nor as a learner.
     """
 
-    view: Any
+    view: DomainView
+    _index: View | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def index(self) -> View:
+        """For looking things up. It is made once for all machines of a process, since there may be many groups."""
+        if self._index is None:
+            self._index = View(self.view)
+        return self._index
 
 
 @dataclass(slots=True)

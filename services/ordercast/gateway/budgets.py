@@ -18,7 +18,7 @@ from ordercast.runtime.tls import client_identity, peer_address
 #: Of what this gateway takes of streams of one kind: the rest is for others.
 SHARE = 0.5
 #: Commands of one client that membership works on, and that wait for that.
-COMMANDS_MAX = 8
+COMMANDS_MAX = 4
 COMMANDS_WAITING_MAX = 256
 #: Different cursors that one client sets here. Membership has room for 4,096.
 CURSORS_MAX = 512

@@ -123,7 +123,7 @@ class Gateway:
                     self.connected.pop(event.process, None)
                     self._on_new_stream(event.process)
             case ViewChanged():
-                self._on_view(View(event.view))
+                self._on_view(event.index)
             case GroupsClosed():
                 self.closed = dict.fromkeys(event.groups)
                 self._refuse_waiting(event.groups)

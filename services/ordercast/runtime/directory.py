@@ -6,7 +6,7 @@ leader; whoever is not the leader says who is. A command carries an id, so that 
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -43,6 +43,11 @@ REVISION_S_MAX = 0.5
 RETRY_S = 0.1
 #: Members give a sign of life more often than this.
 SILENT_S_MAX = 2.0
+#: What a change costs here goes with the number of groups. So, after one that kept us busy for some time, we rest
+#: from changes for so many times that long, and take what came meanwhile as one: whoever creates a thousand groups
+#: at once leaves most of the processor to messages.
+REST = 2.0
+REST_S_MAX = 0.1
 CALL_S_MAX = 2.0
 HEARTBEAT_S_MAX = 0.7
 #: A member that did not answer is asked last for so long.
@@ -66,6 +71,10 @@ def group_view(group: Group) -> GroupView:
         epoch=group.epoch,
         settings=group.settings,
     )
+
+
+async def _at_once() -> None:
+    pass
 
 
 class Directory:
@@ -93,12 +102,15 @@ class Directory:
         #: Injected faults: processes that this one cannot call.
         self.cut_off: frozenset[str] = frozenset()
         self.on_change: Callable[[], None] = lambda: None
+        #: Waits until all have heard of a change.
+        self.settled: Callable[[], Awaitable[None]] = _at_once
         self._credentials = credentials
         self._stubs: dict[str, tuple[Any, MembershipServiceStub]] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._leader: str | None = None
         #: Members that did not answer, and until when they are not asked.
         self._avoided: dict[str, float] = {}
+        self._rest_until = 0.0
         self._turn = sorted(members).index(process) if process in members else 0
 
     async def stop(self) -> None:
@@ -128,19 +140,55 @@ class Directory:
         """Over a connection of its own: whoever gives up on a call must not end the watch."""
         async with self._credentials.dial(self.members[member], member, CHANNEL_OPTIONS) as channel:
             call: Any = MembershipServiceStub(channel).Watch(WatchRequest(revision=self.revision))
+            async for changes in self._heaps(call):
+                for change in changes:
+                    if not self._is_sound(member, change):
+                        return
+                await self._tell(changes)
+
+    async def _heaps(self, call: Any) -> AsyncIterator[list[WatchResponse]]:
+        """What the member says, and what it said while we rested from what it said before."""
+        loop = asyncio.get_running_loop()
+        reading = asyncio.ensure_future(call.read())
+        try:
             while True:
                 async with asyncio.timeout(SILENT_S_MAX):
-                    change = await call.read()
-                if change is grpc.aio.EOF:
+                    changes = [await reading]
+                if changes[0] is grpc.aio.EOF:
                     return
-                if member in self.cut_off:
-                    return
-                if self.cluster_id and change.cluster_id != self.cluster_id:
-                    log.error("a member of another cluster", member=member, cluster=change.cluster_id.hex())
-                    return
-                if change.revision < self.revision_min:
-                    return
-                self._apply(change)
+                reading = asyncio.ensure_future(call.read())
+                while (rest_s := self._rest_until - loop.time()) > 0:
+                    await asyncio.wait([reading], timeout=rest_s)
+                    if not reading.done() or reading.exception() is not None or reading.result() is grpc.aio.EOF:
+                        break
+                    changes.append(reading.result())
+                    reading = asyncio.ensure_future(call.read())
+                yield changes
+        finally:
+            reading.cancel()
+
+    def _is_sound(self, member: str, change: WatchResponse) -> bool:
+        """Whether to go on with this member."""
+        if member in self.cut_off:
+            return False
+        if self.cluster_id and change.cluster_id != self.cluster_id:
+            log.error("a member of another cluster", member=member, cluster=change.cluster_id.hex())
+            return False
+        return change.revision >= self.revision_min
+
+    async def _tell(self, changes: list[WatchResponse]) -> None:
+        """Of all that changed at once, and not before everybody has heard of what changed before."""
+        loop = asyncio.get_running_loop()
+        begun, before = loop.time(), self.revision
+        for change in changes:
+            self._apply(change)
+        if self.revision == before:
+            return
+        self.group_by_name = {group.name: group for group in self.groups.values()}
+        self.on_change()
+        await self.settled()
+        now = loop.time()
+        self._rest_until = now + min(REST * (now - begun), REST_S_MAX)
 
     def _apply(self, change: WatchResponse) -> None:
         if change.revision <= self.revision:
@@ -167,8 +215,6 @@ class Directory:
                 self.groups.pop(group.id, None)
             else:
                 self.groups[group.id] = group
-        self.group_by_name = {group.name: group for group in self.groups.values()}
-        self.on_change()
 
     def view(self, domain: str) -> DomainView:
         changed = self._groups_changed.get(domain, 0)

@@ -150,12 +150,7 @@ class Node:
         self.credentials = Credentials(settings.tls, self.pods.locate)
         self.profile = Profile() if settings.profile else None
         self.host = Host(
-            self.name,
-            self.storage,
-            self.clock,
-            send=self._send,
-            on_broken=self.broken,
-            profile=self.profile,
+            self.name, self.storage, self.clock, send=self._send, on_broken=self.broken, profile=self.profile
         )
         self.writer = self.host.writer = Writer(
             self.storage,
@@ -173,6 +168,7 @@ class Node:
         self.host.on_interrupted = self.live.interrupted
         self.directory = Directory(self.name, settings.members, self.credentials)
         self.directory.on_change = self._directory_changed
+        self.directory.settled = self.host.caught_up
         self.disbelief = Disbelief(self.name, self.storage)
         self.mesh = Mesh(
             CHANNEL_DOMAINS,

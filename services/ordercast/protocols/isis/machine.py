@@ -152,7 +152,7 @@ class Isis:
             Retired: lambda event: None,
             LogRead: self._on_log_read,
             Advance: lambda event: None,
-            ViewChanged: lambda event: self.views.on_view(View(event.view)),
+            ViewChanged: lambda event: self.views.on_view(event.index),
             GroupsClosed: lambda event: None,  # gateways take nothing new; what is here is ordered as ever
             Start: self._on_start,
             TellOne: self.telling.tell,

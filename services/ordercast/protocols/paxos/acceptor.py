@@ -118,7 +118,7 @@ class Acceptor:
         if isinstance(event, Start):
             self._recover(event.records)
         elif isinstance(event, ViewChanged):
-            return self._on_view(View(event.view), event.now)
+            return self._on_view(event.index, event.now)
         elif isinstance(event, TimerFired):
             return self.hand_over.on_timer(event.now)
         elif isinstance(event, Retired):

@@ -116,7 +116,7 @@ class Proposer:
                 self._timer_set = False
                 effects = self._on_timer(event.now)
             case ViewChanged():
-                effects = self._on_view(View(event.view), event.now)
+                effects = self._on_view(event.index, event.now)
             case Start():
                 self.incarnation = event.incarnation
                 effects = []

@@ -29,7 +29,7 @@ class Groups:
 
     def on_view(self, event: ViewChanged) -> None:
         machine = self.machine
-        view = View(event.view)
+        view = event.index
         self._check(view)
         before = machine.view.groups if machine.view is not None else {}
         changed = {n for n, g in view.groups.items() if n in before and before[n].configuration != g.configuration}

@@ -124,7 +124,7 @@ class Client:
                 self.incarnation = event.incarnation
                 return [SetTimer(TIMER, 0.02)]
             case ViewChanged():
-                self.view = View(event.view)
+                self.view = event.index
             case ChannelReset():
                 self.connected[event.peer] = event.incarnation
                 return self._again(event.peer)
