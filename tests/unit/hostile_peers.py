@@ -4,10 +4,14 @@ Whenever a machine of the chosen roles receives a message, it gets some changed 
 or of others that came here before, so that each is nearly what the machine expects at that moment. What it makes
 of them is performed, and the conversation goes on. A refusal must leave the machine as it was; nothing else may be
 raised, then or later. Checkers of order do not look on: a peer that lies well is believed.
+
+Each conversation is listened to once before anybody lies (`fuzz`): lies are made of all that is said in it, and
+begin at any moment of it.
 """
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -18,12 +22,16 @@ from ordercast.sim.client import Dial
 from ordercast.sim.process import Factory, Process
 from ordercast.sim.world import World
 from ordercast.v1.sequencer_pb2 import SnapshotPart
-from tests.unit.fuzzing import changed, fields_of, first_difference, garbled, state_of
+from tests.unit.fuzzing import changed, fields_of, first_difference, garbled, state_of, with_an_end
 
 #: Messages of each type that are kept to be changed later.
 KEPT = 24
 #: By one accepted message a machine grows by no more than so much, and so many times its own size.
 GROWTH_MAX, GROWTH_FACTOR = 4000, 30
+#: Lies begin within this part of a conversation, so that something is left of it.
+BEGIN_MAX = 0.8
+
+Said = dict[type, list[Receive]]
 
 
 class Misled(Exception):  # noqa: N818 (it names what happened)
@@ -55,8 +63,11 @@ class Hostile:
     enough: float = math.inf
     thrown: dict[type, int] = field(default_factory=dict)
     refused: dict[type, int] = field(default_factory=dict)
-    kept: dict[type, list[Receive]] = field(default_factory=dict)
+    kept: Said = field(default_factory=dict)
     misled: bool = False
+    #: Messages of this conversation that came to these machines; nobody lies before so many have.
+    received: int = 0
+    begins: float = 0
 
     @property
     def count(self) -> int:
@@ -97,7 +108,8 @@ class Hostile:
         self, name: str, machine: Any, step: Callable[[Event], list[Effect]], event: Event, waiting: list[Effect]
     ) -> list[Effect]:
         if isinstance(event, Receive):
-            while self.random.random() < self.rate / (1 + self.rate):
+            self.received += 1
+            while self.received > self.begins and self.random.random() < self.rate / (1 + self.rate):
                 false = self._choose(machine, event)
                 if false.source != name:  # Who speaks is known from the connection: nobody speaks for us.
                     waiting += self._throw(machine, step, false)
@@ -168,6 +180,35 @@ class Hostile:
             growth = fields_of(state_of(machine)) - fields_of(before)
             assert growth <= GROWTH_MAX + GROWTH_FACTOR * message.ByteSize(), f"grew by {growth}: {message}"
         return effects
+
+
+def fuzz(
+    hostile: Hostile, converse: Callable[[int], object], seeds: Sequence[int], count: int, *, each: int = 300
+) -> Hostile:
+    """So many inputs in all, no more than `each` in one conversation. `converse` has `hostile` join a world."""
+    heard: dict[int, tuple[Said, int]] = {}
+    round_ = 0
+    while hostile.count < count:
+        for seed in seeds:
+            hostile.random, hostile.misled = Random(f"{seed}/{round_}/hostile"), False
+            if seed not in heard:
+                heard[seed] = _listen(hostile, converse, seed)
+            said, received = heard[seed]
+            hostile.kept = {kind: list(kept) for kind, kept in said.items()}
+            hostile.received, hostile.begins = 0, hostile.random.random() * BEGIN_MAX * received
+            hostile.enough = min(count, hostile.count + each)
+            with with_an_end(), suppress(Enough, Misled):
+                converse(seed)
+        round_ += 1
+    return hostile
+
+
+def _listen(hostile: Hostile, converse: Callable[[int], object], seed: int) -> tuple[Said, int]:
+    """What is said without a liar, and how many messages that takes."""
+    hostile.kept, hostile.received, hostile.begins = {}, 0, math.inf
+    with with_an_end():
+        converse(seed)
+    return hostile.kept, hostile.received
 
 
 def check_all_were_fuzzed(hostile: Hostile, handled: Sequence[type], at_least: int) -> None:

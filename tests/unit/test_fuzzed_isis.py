@@ -1,6 +1,5 @@
 """ISIS and the gateways of its domains survive whatever members, gateways and clients send (hostile_peers.py)."""
 
-from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -13,8 +12,8 @@ from ordercast.sim.faults import Faults
 from ordercast.sim.isis.run import LOOK_S, Cluster, _events
 from ordercast.sim.isis.scenario import Scenario, draw
 from ordercast.v1.sequencer_pb2 import EnvelopeDecided, EnvelopeDelivered, EnvelopeDurable, LogChunk
-from tests.unit.fuzzing import FUZZED_INPUTS, with_an_end
-from tests.unit.hostile_peers import Enough, Hostile, check_all_were_fuzzed
+from tests.unit.fuzzing import FUZZED_INPUTS
+from tests.unit.hostile_peers import Hostile, check_all_were_fuzzed, fuzz
 
 #: Runs that have view changes, copies of logs whose beginning is gone, gateways, messages to several groups.
 SEEDS = (12, 50, 56, 17, 24, 19, 35, 26, 52, 29, 31)
@@ -47,24 +46,17 @@ def run(scenario: Scenario, seed: int, hostile: Hostile) -> None:
     world.run_until(scenario.healing_at + REST_S)
 
 
-def fuzz(count: int, **fields: Any) -> Hostile:
+def throw(count: int, each: int, **fields: Any) -> Hostile:
     hostile = Hostile(["isis", "gateway"], Random(0), seal=seal, also=also, **fields)
-    round_ = 0
-    while hostile.count < count:
-        for seed in SEEDS:
-            hostile.random = Random(f"{seed}/{round_}/hostile")
-            hostile.enough = min(count, hostile.count + 300)
-            with with_an_end(), suppress(Enough):
-                run(draw(seed), seed, hostile)
-        round_ += 1
-    return hostile
+    return fuzz(hostile, lambda seed: run(draw(seed), seed, hostile), SEEDS, count, each=each)
 
 
 def test_members_and_gateways_survive_whatever_is_sent():
-    hostile = fuzz(3000, rate=2.0, compare=0.05)
+    hostile = throw(3000, each=300, rate=2.0, compare=0.05)
     check_all_were_fuzzed(hostile, (*Isis.handles, *CastingGateway.handles), at_least=10)
 
 
 @pytest.mark.long
 def test_members_and_gateways_survive_a_great_many_of_them():
-    check_all_were_fuzzed(fuzz(FUZZED_INPUTS, rate=4.0, compare=0.02), Isis.handles, at_least=1000)
+    hostile = throw(FUZZED_INPUTS, each=4000, rate=12.0, compare=0.01)
+    check_all_were_fuzzed(hostile, (*Isis.handles, *CastingGateway.handles), at_least=1000)

@@ -7,8 +7,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from ordercast.runtime.logs import say_exposed
-from ordercast.runtime.setting_sources import SettingsError
-from ordercast.runtime.settings import ProcessSettings, TlsSettings, parse, split_address
+from ordercast.runtime.setting_sources import SettingsError, paths
+from ordercast.runtime.settings import ProcessSettings, Settable, TlsSettings, help_page, parse, split_address
 from tests.unit.certificates import Authority
 
 
@@ -297,7 +297,8 @@ def test_settings_that_are_no_good_are_not_printed(capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_help_explains_every_setting(capsys):
+def test_help_explains_every_setting(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
     with pytest.raises(SystemExit) as ended:
         parse(["--help"], ("gateway",))
     assert ended.value.code == 0
@@ -313,6 +314,39 @@ def test_help_explains_every_setting(capsys):
             assert of.description in text
             described += 1
     assert described > 30
+
+
+@pytest.mark.parametrize("services", [(), ("gateway",)])
+def test_help_has_each_setting_once_and_what_has_to_be_set_first(services: tuple[str, ...]):
+    panels = list(help_page(services).rows())
+    flags = [row.flag for _, rows in panels for row in rows]
+    settings = [path for path, field in paths(Settable) if not hasattr(field.annotation, "model_fields")]
+    assert sorted(flags) == sorted(
+        ["--config", "--print-config", "--help", *(f"--{'.'.join(path).replace('_', '-')}" for path in settings)]
+    )
+    assert [row.flag for _, rows in panels for row in rows if row.default == "has to be set"] == [
+        "--name",
+        "--data",
+    ]
+    assert flags[:2] == ["--name", "--data"]
+
+
+def test_help_says_values_and_defaults_in_words():
+    shown = {row.flag: (row.word, row.default) for _, rows in help_page(()).rows() for row in rows}
+    for flag, word, default in (
+        ("--name", "TEXT", "has to be set"),
+        ("--data", "DIRECTORY", "has to be set"),
+        ("--membership", "NAME=HOST:PORT,...", ""),
+        ("--peer-advertise", "HOST:PORT", "default: as --peer-listen"),
+        ("--storage.map-bytes", "BYTES", "default: 64 GiB"),
+        ("--limits.backlog-s-max", "SECONDS", "default: 0.25 seconds"),
+        ("--replacement.after-s", "SECONDS", "default: 0"),
+        ("--log.format", "json|console", "default: json"),
+        ("--tls.peer-cert", "FILE", ""),
+        ("--telemetry.endpoint", "HOST:PORT", ""),
+        ("--insecure", "", ""),
+    ):
+        assert shown[flag] == (word, default)
 
 
 # --- Without TLS

@@ -235,10 +235,7 @@ def run_scenario(scenario: Scenario, seed: int, *, tracing: bool = False) -> Res
     membership.absent = cluster.gone = faults.gone
     violation = None
     try:
-        cluster.start()
-        _chores(cluster, Random(f"{seed}/chores"))
-        _changes(cluster, Random(f"{seed}/views"))
-        _reconfigure(cluster, Random(f"{seed}/configurations"), faults.restart)
+        begin(cluster, seed, faults)
         world.run_until(scenario.healing_at)
         cluster.run_to_rest(scenario.healing_at + REST_S_MAX)
         _check_watermarks(cluster)
@@ -259,6 +256,14 @@ def run_scenario(scenario: Scenario, seed: int, *, tracing: bool = False) -> Res
         cluster.traffic.by_kind,
         world.trace,
     )
+
+
+def begin(cluster: Cluster, seed: int, faults: Faults) -> None:
+    """All processes, and whatever happens to them later."""
+    cluster.start()
+    _chores(cluster, Random(f"{seed}/chores"))
+    _changes(cluster, Random(f"{seed}/views"))
+    _reconfigure(cluster, Random(f"{seed}/configurations"), faults.restart)
 
 
 def _chores(cluster: Cluster, random: Random) -> None:

@@ -1,0 +1,51 @@
+"""SCALATOM, its acceptors, proposers and gateways survive whatever is said in a conversation (hostile_peers.py).
+
+test_fuzzed_input.py has each of these machines alone, in conversations written by hand.
+"""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from ordercast.gateway.machine import Gateway
+from ordercast.protocols.paxos.acceptor import Acceptor
+from ordercast.protocols.paxos.proposer import Proposer
+from ordercast.protocols.scalatom.machine import Scalatom
+from ordercast.sim.faults import Faults
+from ordercast.sim.run import Cluster, begin
+from ordercast.sim.scenario import draw
+from tests.unit.fuzzing import FUZZED_INPUTS
+from tests.unit.hostile_peers import Hostile, check_all_were_fuzzed, fuzz
+from tests.unit.test_fuzzed_input import MAY_CONTRADICT, seal
+
+#: Runs with crashes, changes of replicas, lost disks and logs whose beginning is gone: every message is in some.
+SEEDS = (5, 1, 31, 12, 41, 47, 34, 36, 0, 7, 42, 18)
+ROLES = ("scalatom", "acceptor", "proposer", "gateway")
+HANDLED = (*Scalatom.handles, *Acceptor.handles, *Proposer.handles, *Gateway.handles)
+REST_S = 1.0
+
+
+def run(seed: int, hostile: Hostile) -> None:
+    scenario = draw(seed, reconfigure=True)
+    cluster = Cluster(scenario, seed)
+    world, membership = cluster.world, cluster.membership
+    hostile.join(world)
+    faults = Faults(world, Random(f"{seed}/faults"), scenario.faults, scenario.healing_at, membership.view)
+    membership.absent = cluster.gone = faults.gone
+    begin(cluster, seed, faults)
+    world.run_until(scenario.healing_at + REST_S)
+
+
+def throw(count: int, each: int, **fields: Any) -> Hostile:
+    hostile = Hostile(ROLES, Random(0), may_contradict=MAY_CONTRADICT, seal=seal, **fields)
+    return fuzz(hostile, lambda seed: run(seed, hostile), SEEDS, count, each=each)
+
+
+def test_replicas_acceptors_proposers_and_gateways_survive_whatever_is_sent():
+    check_all_were_fuzzed(throw(4000, each=400, rate=4.0, compare=0.05), HANDLED, at_least=10)
+
+
+@pytest.mark.long
+def test_replicas_acceptors_proposers_and_gateways_survive_a_great_many_of_them():
+    check_all_were_fuzzed(throw(FUZZED_INPUTS, each=4000, rate=12.0, compare=0.01), HANDLED, at_least=1000)
