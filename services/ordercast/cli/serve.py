@@ -10,7 +10,7 @@ def serve(context: typer.Context) -> None:
 
     `ordercast serve telemetry --data ./telemetry`
 
-    `ordercast serve gateway --help` explains every setting; `--print-config` shows what they come to.
+    `ordercast serve --help` explains services and settings; `--print-config` shows what they come to.
     """
     from ordercast.cli.services import run
 

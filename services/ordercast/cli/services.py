@@ -12,6 +12,7 @@ from ordercast.membership.placement import rebalance
 from ordercast.membership.service import MembershipProcess
 from ordercast.runtime.main import main
 from ordercast.runtime.node import Service
+from ordercast.runtime.settings import help_page
 from ordercast.sequencer.service import Sequencer
 
 
@@ -44,10 +45,14 @@ def run(arguments: list[str]) -> None:
     if TELEMETRY in names:
         print("telemetry is a process of its own: `ordercast serve telemetry`, without others", file=sys.stderr)
         sys.exit(2)
+    if not names and settings in (["--help"], ["-h"]):
+        help_page(()).show()
+        return
     unknown = [name for name in names if name not in SERVICES]
     if unknown or not names:
         known = ", ".join((*SERVICES, TELEMETRY))
-        print(f"which services? There are {known}, and not {unknown}", file=sys.stderr)
+        wrong = f", and not {', '.join(unknown)}" if unknown else ""
+        print(f"which services? There are {known}{wrong}: `ordercast serve --help` explains them", file=sys.stderr)
         sys.exit(2)
     main([SERVICES[name] for name in SERVICES if name in names], settings)
 

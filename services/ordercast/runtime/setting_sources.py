@@ -8,7 +8,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -40,21 +40,17 @@ class Given(NamedTuple):
     is_to_print: bool
 
 
-def gather(model: type[BaseSettings], argv: list[str], prog: str, foreign: re.Pattern[str]) -> Given:
-    """SettingsError if a source is no good. `--help` prints and raises SystemExit(0).
+def gather(
+    model: type[BaseSettings], argv: list[str], show_help: Callable[[], None], foreign: re.Pattern[str]
+) -> Given:
+    """SettingsError if a source is no good. `--help` calls `show_help` and raises SystemExit(0).
 
     Variables that begin as ours and match `foreign` are meant for other processes.
     """
     prefix = str(model.model_config["env_prefix"])
-    parser = _Parser(
-        prog=prog,
-        description=f"Flags win over variables ({prefix}LOG__LEVEL), and those over the file.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--config", type=Path, metavar="FILE", help=f"a TOML file with settings ({prefix}CONFIG)")
-    parser.add_argument(
-        "--print-config", action="store_true", help="print the settings that result, as such a file, and exit"
-    )
+    parser = _Parser(show_help)
+    parser.add_argument("--config", type=Path)
+    parser.add_argument("--print-config", action="store_true")
     try:
         flags = CliSettingsSource[Any](model, root_parser=parser)
         parsed = vars(parser.parse_args(argv))
@@ -69,12 +65,19 @@ def gather(model: type[BaseSettings], argv: list[str], prog: str, foreign: re.Pa
 
 
 class _Parser(argparse.ArgumentParser):
+    def __init__(self, show_help: Callable[[], None]) -> None:
+        super().__init__(allow_abbrev=False)
+        self._show_help = show_help
+
+    def print_help(self, file: object = None) -> None:
+        self._show_help()
+
     def error(self, message: str) -> NoReturn:
         raise SettingsError(message)
 
 
 def _environment(model: type[BaseSettings], prefix: str, foreign: re.Pattern[str]) -> dict[str, Any]:
-    known = {f"{prefix}CONFIG", *(prefix + "__".join(path).upper() for path, _ in _paths(model))}
+    known = {f"{prefix}CONFIG", *(prefix + "__".join(path).upper() for path, _ in paths(model))}
     unknown = [
         name
         for name in sorted(os.environ)
@@ -88,12 +91,12 @@ def _environment(model: type[BaseSettings], prefix: str, foreign: re.Pattern[str
     return EnvSettingsSource(model)()
 
 
-def _paths(model: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
+def paths(model: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
     """Every setting, as the names that lead to it; a section comes before what is in it."""
     for name, field in model.model_fields.items():
         yield (*above, name), field
         if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
-            yield from _paths(field.annotation, (*above, name))
+            yield from paths(field.annotation, (*above, name))
 
 
 def _file(path: Path) -> dict[str, Any]:

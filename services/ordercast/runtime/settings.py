@@ -16,6 +16,7 @@ from pydantic import model_validator as validates_model
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from ordercast.core.limits import Limit, table
+from ordercast.runtime.setting_help import HelpPage, Panel, Word
 from ordercast.runtime.setting_sources import Section, explained, gather, to_toml
 
 Service = Literal["membership", "consensus", "sequencer", "gateway"]
@@ -116,15 +117,18 @@ def _directory(path: Path) -> Path:
     return path
 
 
-Address = Annotated[str, AfterValidator(_address)]
+Address = Annotated[str, AfterValidator(_address), Word("HOST:PORT")]
 #: With a scheme, and without what certificates or lists of settings cannot hold.
-Uri = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9+.-]*:[!-+\--~]+$", max_length=URI_CHARACTERS_MAX)]
-Member = Annotated[str, AfterValidator(_member)]
+Uri = Annotated[
+    str, Field(pattern=r"^[A-Za-z][A-Za-z0-9+.-]*:[!-+\--~]+$", max_length=URI_CHARACTERS_MAX), Word("URI")
+]
+Member = Annotated[str, AfterValidator(_member), Word("NAME=HOST:PORT,...")]
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=1 << 20)]
 Bytes = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-DomainShare = Annotated[str, AfterValidator(_domain_share)]
+DomainShare = Annotated[str, AfterValidator(_domain_share), Word("DOMAIN=SHARE,...")]
+Directory = Annotated[Path, AfterValidator(_directory), Word("DIRECTORY")]
 
 
 # --- Sections
@@ -300,7 +304,7 @@ class KubernetesSettings(Section):
 # --- The process
 
 
-# --help prints the name of the function that makes a default.
+# --help tells the default by the name of the function that makes it.
 def as_peer_listen(data: dict[str, Any]) -> str:
     return data["peer_listen"]
 
@@ -328,7 +332,7 @@ class Settable(BaseSettings):
         pattern=NAME_PATTERN, description="of this process: unique in the cluster, and kept for good"
     )
     zone: str = Field(default="", max_length=63, description="where it runs; replicas are spread over zones")
-    data: Annotated[Path, AfterValidator(_directory)] = Field(description="directory of all that has to last")
+    data: Directory = Field(description="directory of all that has to last")
     peer_listen: Address = Field(default="127.0.0.1:7410", description="host:port, for other processes")
     peer_advertise: Address = Field(
         default_factory=as_peer_listen, description="host:port by which processes reach it"
@@ -471,6 +475,43 @@ class ProcessSettings(Settable):
         return self
 
 
+# --- Help
+
+#: Every setting is in one of them.
+PANELS = (
+    Panel("To begin with", ("name", "data", "membership")),
+    Panel("Addresses", ("client_listen", "client_advertise", "peer_listen", "peer_advertise", "frames_port")),
+    Panel("Encryption: PEM files, read again when they change", ("tls", "insecure")),
+    Panel("Logs, to stderr", ("log",)),
+    Panel("The store in the data directory", ("storage",)),
+    Panel("What a gateway takes in at most", ("limits",)),
+    Panel("Places and patience", ("zone", "heartbeat_s", "drain_s", "peer_queue_bytes_max")),
+    Panel("When membership takes a process for dead", ("detection",)),
+    Panel("How groups get new replicas by themselves", ("replacement",)),
+    Panel("Metrics, traces and deliveries, for whoever looks on", ("telemetry",)),
+    Panel("Where this process is a pod of Kubernetes", ("kubernetes",)),
+    Panel("For tests and measurements", ("profile", "stages", "fault_injection", "wall_offset_s")),
+)
+SERVICES_IN_WORDS = (
+    ("membership", "who is there, and which groups, on which nodes; an odd number of nodes, the same for good"),
+    ("consensus", "votes on the order where messages meet"),
+    ("sequencer", "keeps the logs of groups, and brings them in one order"),
+    ("gateway", "where clients connect"),
+    ("telemetry", "takes in what the others tell about themselves; a process of its own"),
+)
+ABOUT = (
+    "Runs services in this process until it is told to stop. `ordercast up` starts a cluster to try.\n",
+    "A cluster of one node: ordercast serve membership consensus sequencer gateway --name n1 --data ./n1\n",
+    f"A setting is a flag, a variable ({ENV_PREFIX}LOG__LEVEL=debug) or a line of a file; the former wins.\n",
+)
+
+
+def help_page(services: tuple[str, ...]) -> HelpPage:
+    """Without services, it says which there are."""
+    usage = f"ordercast serve {' '.join(services) or 'SERVICE...'} [SETTINGS]"
+    return HelpPage(Settable, usage, ABOUT, PANELS, () if services else SERVICES_IN_WORDS)
+
+
 # --- Sources
 
 
@@ -479,7 +520,7 @@ def parse(argv: list[str], services: tuple[str, ...]) -> ProcessSettings:
 
     `--help` and `--print-config` print and raise SystemExit(0).
     """
-    given = gather(Settable, argv, f"ordercast serve {' '.join(services)}", OF_THE_TELEMETRY_SERVICE)
+    given = gather(Settable, argv, help_page(services).show, OF_THE_TELEMETRY_SERVICE)
     try:
         settings = ProcessSettings(**{**given.values, "services": services})
     except ValidationError as error:

@@ -5,19 +5,20 @@ table `[kafka]` of the file that `--config` names.
 """
 
 import re
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, FilePath, ValidationError
+from pydantic import BeforeValidator, Field, FilePath, ValidationError
 from pydantic import model_validator as validates_model
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from ordercast.runtime.setting_help import HelpPage, Panel
 from ordercast.runtime.setting_sources import Section, explained, gather, to_toml
 from ordercast.runtime.settings import (
     NAME_PATTERN,
     Address,
     Bytes,
     Count,
+    Directory,
     LogSettings,
     Seconds,
     TlsSettings,
@@ -32,12 +33,6 @@ ENV_PREFIX = "ORDERCAST_TELEMETRY_"
 OF_NODES = re.compile(r"ORDERCAST_TELEMETRY__")
 REQUEST_BYTES_MAX = 64 << 20
 URIS_MAX = 16
-
-
-def _directory(path: Path) -> Path:
-    if path.exists() and not path.is_dir():
-        raise ValueError(f"{path} is not a directory")
-    return path
 
 
 class TlsFiles(Section):
@@ -112,7 +107,7 @@ class Settable(BaseSettings):
         default=None, description="host:port of /metrics, /healthz and /readyz; none: there are none"
     )
     sink: Literal["spool", "kafka"] = Field(default="spool", description="where records go")
-    data: Annotated[Path, AfterValidator(_directory)] | None = Field(
+    data: Directory | None = Field(
         default=None, description="directory of the spool; has to be set unless records go to Kafka"
     )
     segment_bytes: int = Field(
@@ -192,9 +187,39 @@ class Settable(BaseSettings):
         return self
 
 
+# --- Help
+
+#: Every setting is in one of them.
+PANELS = (
+    Panel("To begin with", ("data", "listen", "sink", "name", "metrics_listen")),
+    Panel("Encryption: PEM files, read again when they change", ("tls", "insecure")),
+    Panel("Logs, to stderr", ("log",)),
+    Panel("The spool", ("retention_bytes", "retention_age_s", "reserve_bytes", "segment_bytes", "seal_s")),
+    Panel("Kafka, with --sink kafka", ("kafka",)),
+    Panel(
+        "What it takes in at most",
+        (
+            "connections_max",
+            "reads_max",
+            "request_bytes_max",
+            "request_records_max",
+            "queue_bytes_max",
+            "unsealed_bytes_max",
+            "drain_s",
+        ),
+    ),
+)
+ABOUT = (
+    "Takes in what services tell about themselves, and keeps it for readers, until it is told to stop.\n",
+    "Example: ordercast serve telemetry --data ./telemetry\n",
+    f"A setting is a flag, a variable ({ENV_PREFIX}LOG__LEVEL=debug) or a line of a file; the former wins.\n",
+)
+
+
 def parse(argv: list[str]) -> Settable:
     """SettingsError if they are no good; `--help` and `--print-config` print and raise SystemExit(0)."""
-    given = gather(Settable, argv, "ordercast serve telemetry", OF_NODES)
+    page = HelpPage(Settable, "ordercast serve telemetry [SETTINGS]", ABOUT, PANELS)
+    given = gather(Settable, argv, page.show, OF_NODES)
     try:
         settings = Settable(**given.values)
     except ValidationError as error:
