@@ -81,8 +81,8 @@ def test_a_file_that_is_not_there_is_named(address: str, certificates: Certifica
     ("arguments", "words"),
     [
         (["--server-name", "telemetry"], "--server-name needs --ca"),
-        (["--cert", __file__, "--key", __file__], "--cert needs --ca"),
-        (["--ca", __file__, "--cert", __file__], "--cert and its key go together"),
+        (["--cert", __file__, "--cert-key", __file__], "--cert needs --ca"),
+        (["--ca", __file__, "--cert", __file__], "--cert and --cert-key go together"),
         (["--source", "kafka", "--ca", __file__], "--ca is for --source spool"),
         (["--ca", "/no/such/file"], "does not exist"),
     ],

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -68,10 +69,15 @@ def document(*args: str, stdin: str | bytes | None = None) -> Any:
     return json.loads(text(*args, "--json", stdin=stdin))
 
 
+def unwrapped(shown: str) -> str:
+    """A message of wrong usage, without its frame."""
+    return " ".join(shown.replace("│", " ").split())
+
+
 @pytest.fixture
 def group(request: pytest.FixtureRequest) -> str:
     """A group of the test's own."""
-    name = request.node.name.removeprefix("test_")[:60].strip("_")
+    name = re.sub("[^a-z0-9_]+", "_", request.node.name.removeprefix("test_"))[:60].strip("_")
     document("group", "create", name)
     wait_until_known(name)
     return name
@@ -207,6 +213,37 @@ def test_a_file_is_published_as_it_is(group: str, tmp_path: Path) -> None:
     assert lines_of(group, "--until-end")[0]["payload_base64"] == "/wAKG1szMW0="
     shown = text("subscribe", group, "--from", "earliest", "--limit", "2")
     assert shown.splitlines() == ["       0  \\xff\\x00\\n\\x1b[31m", "       1  from stdin"]
+
+
+@pytest.mark.parametrize("args", [(), ("-",), ("--file", "-")])
+def test_stdin_is_one_message_as_it_is(group: str, args: tuple[str, ...]) -> None:
+    document("publish", group, *args, stdin=b"two\nlines\n")
+    assert [delivery["payload"] for delivery in lines_of(group, "--until-end")] == ["two\nlines\n"]
+
+
+@pytest.mark.parametrize("args", [(), ("-",), ("--file", "-")])
+def test_an_empty_stdin_is_no_message(group: str, args: tuple[str, ...]) -> None:
+    result = run("publish", group, *args, stdin="")
+    assert result.exit_code == 2
+    assert (
+        f"stdin is empty, and nothing was published. A message without content is `ordercast publish {group} ''`"
+        in (unwrapped(result.stderr))
+    )
+    document("publish", group, "")
+    assert [delivery["payload"] for delivery in lines_of(group, "--until-end")] == [""]
+
+
+def test_at_a_terminal_a_publish_without_a_message_shows_how_it_is_given() -> None:
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-m", "ordercast.cli.main", "publish", "a,b"]
+    try:
+        done = subprocess.run(command, stdin=theirs, capture_output=True, text=True)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert (done.returncode, done.stdout) == (2, "")
+    for example in ("ordercast publish a,b 'hello'", "echo hello | ordercast publish a,b", "--lines"):
+        assert example in unwrapped(done.stderr)
 
 
 def test_a_named_producer_goes_on(group: str) -> None:
@@ -385,7 +422,7 @@ def test_what_is_not_there_is_exit_code_3(args: tuple[str, ...]) -> None:
         ("status", "--cert", __file__),
         ("status", "--server-name", "gateway"),
         ("status", "--ca", __file__, "--server-name", ""),
-        ("status", "--cert", __file__, "--key", __file__),
+        ("status", "--cert", __file__, "--cert-key", __file__),
         ("domain", "create", "d", "--set", "no-equals-sign"),
         ("domain", "create", "d", "--set", "a=1", "--set", "a=2"),
         ("group", "create"),

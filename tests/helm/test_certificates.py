@@ -91,7 +91,7 @@ def test_the_spark_job_shows_its_own_certificate_and_knows_that_of_the_telemetry
         arguments, mounting = spec["arguments"], [spec["driver"], spec["executor"]]
     given = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
     folder = "/etc/ordercast/tls"
-    assert (given["--ca"], given["--cert"], given["--key"]) == tuple(
+    assert (given["--ca"], given["--cert"], given["--cert-key"]) == tuple(
         f"{folder}/{file}" for file in ("ca.crt", "tls.crt", "tls.key")
     )
     for each in mounting:

@@ -103,7 +103,7 @@ def test_the_spark_job_takes_its_arguments_with_tls(tmp_path: Path):
     arguments = [text.replace(TLS_FOLDER, str(tmp_path)) for text in container["args"]]
     run = load("analytics").commands["run"]
     given = run.make_context("run", arguments[2:]).params
-    assert (given["ca"], given["cert"], given["key"]) == tuple(
+    assert (given["ca"], given["cert"], given["cert_key"]) == tuple(
         tmp_path / file for file in ("ca.crt", "tls.crt", "tls.key")
     )
     assert given["server_name"] == f"{PREFIX}-telemetry"

@@ -14,7 +14,7 @@
 {{- $folder := include "ordercast.tlsFolder" $context }}
 - --ca={{ $folder }}/ca.crt
 - --cert={{ $folder }}/tls.crt
-- --key={{ $folder }}/tls.key
+- --cert-key={{ $folder }}/tls.key
 - --server-name={{ include "ordercast.telemetryService" $context }}
 {{- end }}
 {{- end -}}

@@ -42,7 +42,7 @@ Ca = Annotated[
     Path | None, _pem("Use TLS, and trust a telemetry service whose certificate this authority signed (PEM).")
 ]
 Cert = Annotated[Path | None, _pem("Our own certificate (PEM).")]
-Key = Annotated[Path | None, _pem("The key of --cert (PEM).")]
+CertKey = Annotated[Path | None, _pem("The key of --cert (PEM).")]
 ServerName = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="What its certificate says, if it is not the host that is dialled."),
@@ -103,7 +103,7 @@ def run(
     ] = 30,
     ca: Ca = None,
     cert: Cert = None,
-    key: Key = None,
+    cert_key: CertKey = None,
     server_name: ServerName = None,
 ) -> None:
     """Run the job: read telemetry, write tables, until it is stopped; with --once until all of it is read.
@@ -115,9 +115,9 @@ def run(
     from ordercast.analytics.run import RunSettings
     from ordercast.analytics.run import run as run_job
 
-    for_spool = {"partitions": partitions, "ca": ca, "cert": cert, "key": key, "server-name": server_name}
-    _check_source(source, {"kafka": {"topic": topic, "jars": jars}, "spool": for_spool})
-    check_tls(ca, cert, key, server_name)
+    spool = {"partitions": partitions, "ca": ca, "cert": cert, "cert-key": cert_key, "server-name": server_name}
+    _check_source(source, {"kafka": {"topic": topic, "jars": jars}, "spool": spool})
+    check_tls(ca, cert, cert_key, server_name)
     settings = RunSettings(
         source,
         address or DEFAULT_ADDRESS[source],
@@ -132,7 +132,7 @@ def run(
         per_trigger,
         partitions or 2,
         keep_days,
-        Certificates(ca.absolute(), _absolute(cert), _absolute(key), server_name) if ca else None,
+        Certificates(ca.absolute(), _absolute(cert), _absolute(cert_key), server_name) if ca else None,
     )
     try:
         run_job(settings)

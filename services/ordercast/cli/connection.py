@@ -88,6 +88,20 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
         ],
         None,
     ),
+    # Not --key: that is the key of a message.
+    "cert_key": (
+        Annotated[
+            Path | None,
+            typer.Option(
+                exists=True,
+                dir_okay=False,
+                metavar="FILE",
+                help="The key of --cert (PEM).",
+                rich_help_panel=_PANEL,
+            ),
+        ],
+        None,
+    ),
     "server_name": (
         Annotated[
             str | None,
@@ -100,20 +114,6 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
         None,
     ),
 }
-
-
-def _key_option(*names: str) -> Any:
-    return Annotated[
-        Path | None,
-        typer.Option(
-            *names,
-            exists=True,
-            dir_okay=False,
-            metavar="FILE",
-            help="The key of --cert (PEM).",
-            rich_help_panel=_PANEL,
-        ),
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +173,7 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
     """
     signature = inspect.signature(command)
     own = [parameter for name, parameter in signature.parameters.items() if name != "connection"]
-    # A command with a --key of its own leaves only the longer name to the certificate's key.
-    names = ("--cert-key",) if "key" in signature.parameters else ("--cert-key", "--key")
-    options = {**_OPTIONS, "cert_key": (_key_option(*names), None)}
+    options = dict(_OPTIONS)
     # A command that waits until something is done has a --timeout for that, and the usual one for each answer.
     # One that finds gateways by itself has a --gateway that may be left out.
     for name in ("timeout", "gateway"):
@@ -247,7 +245,7 @@ def _tls(ca: Path | None, cert: Path | None, key: Path | None, server_name: str 
 def check_tls(ca: Path | None, cert: Path | None, key: Path | None, server_name: str | None) -> None:
     """What belongs together is there together."""
     if (cert is None) != (key is None):
-        raise typer.BadParameter("--cert and its key go together")
+        raise typer.BadParameter("--cert and --cert-key go together")
     for name, given in (("cert", cert), ("server-name", server_name)):
         if ca is None and given is not None:
             raise typer.BadParameter(f"--{name} needs --ca: without it there is no TLS")

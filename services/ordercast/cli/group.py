@@ -38,7 +38,7 @@ Name = Annotated[str, typer.Argument(help="The group.")]
 @connected
 def create(
     connection: Connection,
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The groups.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="The groups.")],
     domain: Annotated[str, typer.Option(help="The domain that they are ordered in.")] = "default",
     replicas: Annotated[
         int,

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from ordercast.cli import exit_codes
-from ordercast.cli.flags import without_types
+from ordercast.cli.metavars import in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def load(name: str) -> Any:
     else:
         one.command(name, context_settings=CONTEXT_SETTINGS.get(name))(found)
         command = typer.main.get_command(one)
-    without_types(command)
+    in_words(command)
     return command
 
 

@@ -13,6 +13,7 @@ import typer
 from ordercast.cli.connection import Connection, connected
 from ordercast.cli.domain import pairs
 from ordercast.cli.output import Json, JsonList, print_json, say
+from ordercast.cli.payload import payload_of
 from ordercast.core.limits import PAYLOAD_BYTES_MAX
 
 if TYPE_CHECKING:
@@ -26,15 +27,17 @@ AHEAD_MAX = 1024
 def publish(
     connection: Connection,
     groups: Annotated[str, typer.Argument(metavar="GROUP[,GROUP...]", help="The destination groups.")],
-    message: Annotated[str | None, typer.Argument(help="The message.")] = None,
+    message: Annotated[
+        str | None, typer.Argument(help="The message. - or nothing: all of stdin, as it is, is one.")
+    ] = None,
     key: Annotated[str, typer.Option(help="The message's key, for consumers.")] = "",
     header: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="A header of the message; repeatable.")
     ] = None,
     file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Take the message from a file; - is stdin.")
+        Path | None, typer.Option(metavar="FILE", help="Take the message from a file, as it is; - is stdin.")
     ] = None,
-    lines: Annotated[bool, typer.Option("--lines", help="Each line on stdin is a message.")] = False,
+    lines: Annotated[bool, typer.Option("--lines", help="Each line of stdin is a message of its own.")] = False,
     producer: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Publish as this named producer, and fence whoever did so before."),
@@ -49,10 +52,12 @@ def publish(
     A receipt is printed when the message is durable at a majority of every group. With --lines, messages are sent
     as they are read and keep their order; the first that fails ends it. With --json, --lines prints one list.
 
+    Without --lines stdin is one message, with its line ends. An empty stdin is an error: '' is an empty message.
+
     Examples: `ordercast publish a,b 'hello, both'` · `ordercast publish a --file picture.png --key p1` ·
-    `seq 1000 | ordercast publish a,b --lines`
+    `date | ordercast publish a` · `seq 1000 | ordercast publish a,b --lines`
     """
-    if (message is not None) + (file is not None) + lines != 1:
+    if (message is not None) + (file is not None) + lines > 1:
         raise typer.BadParameter("give one of: a MESSAGE, --file, --lines")
     names = [name.strip() for name in groups.split(",")]
     options: dict[str, Any] = {
@@ -65,29 +70,13 @@ def publish(
         with connection.client(producer=producer) as client:
             _publish_lines(client, options, json)
         return
-    payload = message.encode(errors="surrogateescape") if message is not None else _content(file)
+    payload = payload_of(groups, message, file)
     with connection.client(producer=producer) as client:
         receipt = client.publish(payload, **options)
     if json:
         print_json(receipt_document(receipt))
     else:
         say(receipt_text(receipt))
-
-
-def _content(file: Path | None) -> bytes:
-    """A message that is too large is not read to its end."""
-    assert file is not None
-    try:
-        if str(file) == "-":
-            content = sys.stdin.buffer.read(PAYLOAD_BYTES_MAX + 1)
-        else:
-            with file.open("rb") as opened:
-                content = opened.read(PAYLOAD_BYTES_MAX + 1)
-    except OSError as error:
-        raise typer.BadParameter(f"--file: {file}: {error.strerror}") from error
-    if len(content) > PAYLOAD_BYTES_MAX:
-        raise typer.BadParameter(f"{file} has more than {PAYLOAD_BYTES_MAX} bytes: no message can")
-    return content
 
 
 # --------------------------------------------------------------------------------------------- many messages
