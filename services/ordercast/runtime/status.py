@@ -19,6 +19,7 @@ from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 from grpc_status import rpc_status  # type: ignore[import-untyped]
 
 from ordercast.core.limits import Limits
+from ordercast.runtime.turnstile import Turnstile
 
 log = structlog.get_logger("status")
 
@@ -83,6 +84,18 @@ def _admit_all(context: Context) -> None:
     pass
 
 
+class Entrance:
+    """Where a call waits for its turn, and is turned away if its caller may call nothing here."""
+
+    def __init__(self, admit: Admit) -> None:
+        self._admit = admit
+        self._turnstile = Turnstile()
+
+    async def enter(self, context: Context) -> None:
+        await self._turnstile.enter(context.peer())
+        self._admit(context)
+
+
 # As text: at run time the class takes no parameters.
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
 
@@ -93,7 +106,7 @@ class Guard(grpc.aio.ServerInterceptor):
     def __init__(self, limits: Limits, admit: Admit | None = None) -> None:
         """`admit` raises Refused for a caller that may not call anything."""
         self._limits = limits
-        self._admit = admit or _admit_all
+        self._entrance = Entrance(admit or _admit_all)
         #: By method: a handler and what it became, for a server asks with every call.
         self._guarded: dict[str, tuple[Any, Handler]] = {}
 
@@ -108,11 +121,11 @@ class Guard(grpc.aio.ServerInterceptor):
         method = str(handler_call_details.method)
         known = self._guarded.get(method)
         if known is None or known[0] is not handler:
-            known = self._guarded[method] = (handler, _guarded(handler, method, self._limits, self._admit))
+            known = self._guarded[method] = (handler, _guarded(handler, method, self._limits, self._entrance))
         return known[1]
 
 
-def _guarded(handler: Any, method: str, limits: Limits, admit: Admit) -> Handler:
+def _guarded(handler: Any, method: str, limits: Limits, entrance: Entrance) -> Handler:
     """The same handler, whose one behaviour is wrapped."""
     kind = {
         (False, False): ("unary_unary", grpc.unary_unary_rpc_method_handler),
@@ -128,9 +141,9 @@ def _guarded(handler: Any, method: str, limits: Limits, admit: Admit) -> Handler
     by_us, by_grpc = (_unchanged, parse) if handler.request_streaming else (parse, None)
     # gRPC tells by the function how responses come: as a generator's items, or written to the context.
     if inspect.isasyncgenfunction(behaviour):
-        wrapped: Any = _guard_generator(behaviour, by_us, method, admit)
+        wrapped: Any = _guard_generator(behaviour, by_us, method, entrance)
     elif inspect.iscoroutinefunction(behaviour):
-        wrapped = _guard_coroutine(behaviour, by_us, method, admit)
+        wrapped = _guard_coroutine(behaviour, by_us, method, entrance)
     else:
         # Such is what generated code has for methods that a service leaves out, as gRPC's own health service does.
         log.warning("a method that is not asynchronous is not served", method=method)
@@ -174,11 +187,11 @@ def too_much(violation: str) -> Refused:
 
 
 def _guard_coroutine(
-    behaviour: Callable[[Any, Context], Awaitable[Any]], parse: Parse, method: str, admit: Admit
+    behaviour: Callable[[Any, Context], Awaitable[Any]], parse: Parse, method: str, entrance: Entrance
 ) -> Any:
     async def call(request: Any, context: Context) -> Any:
         try:
-            admit(context)
+            await entrance.enter(context)
             return await behaviour(parse(request), context)
         except Exception as error:
             await _end(context, error, method)
@@ -187,11 +200,11 @@ def _guard_coroutine(
 
 
 def _guard_generator(
-    behaviour: Callable[[Any, Context], AsyncGenerator[Any, None]], parse: Parse, method: str, admit: Admit
+    behaviour: Callable[[Any, Context], AsyncGenerator[Any, None]], parse: Parse, method: str, entrance: Entrance
 ) -> Any:
     async def call(request: Any, context: Context) -> AsyncGenerator[Any, None]:
         try:
-            admit(context)
+            await entrance.enter(context)
             # A call that ends early leaves the generator where it stands: it has to clean up now, not some day.
             async with contextlib.aclosing(behaviour(parse(request), context)) as responses:
                 async for response in responses:
