@@ -30,6 +30,8 @@ MIB = 1 << 20
 SERVICE = "/ordercast.v1.GatewayService"
 #: The layout of session tokens: a mark, and parts with their lengths (`core/session_token.py`).
 TOKEN_MARK, TOKEN_PART_BYTES = b"\xc5", 28
+#: Of a process, for the system.
+LOWEST_PRIORITY = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,12 @@ ATTACKS = (
 
 
 def play(name: str, target: Target) -> Tally:
-    """In a process of its own: an attacker's processor time is not the honest client's."""
+    """In a process of its own, which runs when nobody else wants to.
+
+    An attacker has a machine of its own. Here it shares one with the nodes, and what it takes from them by being
+    busy itself is not what the attack does to them.
+    """
+    os.nice(LOWEST_PRIORITY)
     attack = next(attack for attack in ATTACKS if attack.name == name)
 
     async def whole() -> Tally:
