@@ -38,12 +38,12 @@ def load_of(nodes: Iterable[Node], groups: Iterable[Group]) -> dict[str, int]:
     """How many replicas and acceptors each node has, or will have soon."""
     load = dict.fromkeys((node.name for node in nodes), 0)
     for group in groups:
-        replicas = places_of(group)
-        newcomers = (
-            *(name for name in group.next.replicas if name not in replicas),
-            *(name for name in group.next.acceptors if name not in group.acceptors),
-        )
-        for name in (*replicas, *group.acceptors, *newcomers):
+        places = places_of(group)
+        names = [*places, *group.acceptors]
+        if group.HasField("next"):
+            names += (name for name in group.next.replicas if name not in places)
+            names += (name for name in group.next.acceptors if name not in group.acceptors)
+        for name in names:
             if name in load:
                 load[name] += 1
     return load

@@ -46,7 +46,7 @@ SILENT_S_MAX = 2.0
 #: What a change costs here goes with the number of groups. So, after one that kept us busy for some time, we rest
 #: from changes for so many times that long, and take what came meanwhile as one: whoever creates a thousand groups
 #: at once leaves most of the processor to messages.
-REST = 2.0
+REST = 4.0
 REST_S_MAX = 0.1
 CALL_S_MAX = 2.0
 HEARTBEAT_S_MAX = 0.7
@@ -108,6 +108,8 @@ class Directory:
         self._stubs: dict[str, tuple[Any, MembershipServiceStub]] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._leader: str | None = None
+        #: What views say of each group, by its id. It is made once, since there may be many groups.
+        self._group_views: dict[str, GroupView] = {}
         #: Members that did not answer, and until when they are not asked.
         self._avoided: dict[str, float] = {}
         self._rest_until = 0.0
@@ -194,7 +196,7 @@ class Directory:
         if change.revision <= self.revision:
             return
         if change.reset:
-            self.nodes, self.domains, self.groups = {}, {}, {}
+            self.nodes, self.domains, self.groups, self._group_views = {}, {}, {}, {}
         self.revision = change.revision
         self.cluster_id = change.cluster_id
         self.retired = max(self.retired, change.retired)
@@ -213,15 +215,17 @@ class Directory:
             self._groups_changed[group.domain] = max(self._groups_changed.get(group.domain, 0), group.revision)
             if group.state == GROUP_STATE_DELETED:
                 self.groups.pop(group.id, None)
+                self._group_views.pop(group.id, None)
             else:
                 self.groups[group.id] = group
+                self._group_views[group.id] = group_view(group)
 
     def view(self, domain: str) -> DomainView:
         changed = self._groups_changed.get(domain, 0)
         view = DomainView(domain=domain, number=self.revision, changed=changed, level=self.level)
         for _, group in sorted(self.groups.items()):
             if group.domain == domain:
-                view.groups.append(group_view(group))
+                view.groups.append(self._group_views[group.id])  # This copies it: machines may get it changed.
         return view
 
     def ended(self) -> dict[str, int]:

@@ -40,10 +40,12 @@ class Disbelief:
 
     def _is_mine(self, group: GroupView, record: Group) -> bool:
         """Who was left out of a view goes on copying from where its own log ends: that counts, too."""
-        members = [*group.replicas, *group.acceptors, *group.previous.replicas, *group.previous.acceptors]
-        if has_views(record):
-            members += group.learners
-        return self.process in members
+        if self.process in group.replicas or self.process in group.acceptors:
+            return True
+        before = group.previous
+        if self.process in before.replicas or self.process in before.acceptors:
+            return True
+        return has_views(record) and self.process in group.learners
 
     def _lose(self, configuration: GroupView | Configuration) -> None:
         if self.process not in configuration.lost:
