@@ -9,6 +9,7 @@ import pytest
 from ordercast.core.errors import InvariantBroken
 from ordercast.protocols.isis import records as isis_records
 from ordercast.protocols.scalatom import records
+from ordercast.runtime import damage_advice
 from ordercast.runtime.damage import Damage, LostWritesError
 from ordercast.runtime.storage_format import CorruptRecord, log_key, log_prefix, records_prefix, seal
 from ordercast.sequencer.record_scope import SCOPES
@@ -150,8 +151,9 @@ def test_a_damaged_record_of_membership_is_raised_and_damages_no_other_domain(di
     disk.put(b"term", b"2", role="log", domain="#membership")
     disk.reopen()
     disk.flip(records_prefix("#membership", "log") + b"vote")
-    with pytest.raises(CorruptRecord, match="#membership log b'vote'"):
+    with pytest.raises(CorruptRecord, match="#membership log b'vote'") as raised:
         disk.storage.records("#membership", "log")
+    assert damage_advice.of_refused_start(raised.value).endswith(damage_advice.DISK)
     assert disk.storage.records(DOMAIN, "acceptor")
     assert not disk.storage.damage(DOMAIN)
 

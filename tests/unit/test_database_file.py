@@ -10,10 +10,21 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from ordercast.runtime.database_file import DATA_FILE, CutFileError, check_not_cut, latest_state
+from ordercast.runtime.database_file import (
+    DATA_FILE,
+    HEAD,
+    PAGE_HEADER_BYTES,
+    REST,
+    CutFileError,
+    DamagedFileError,
+    check_file,
+    latest_state,
+)
 from ordercast.runtime.storage import Storage
+from ordercast.runtime.storage_format import StorageError
 from tests.unit.test_storage import MAP_BYTES, Opened, entry
 
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 #: Opens a directory and reads all that there is. A signal would be a negative exit status.
 READ_ALL = """
 import sys
@@ -69,6 +80,55 @@ def test_a_file_that_is_gone_is_not_begun_anew(whole: Path, tmp_path: Path):
     assert not (tmp_path / DATA_FILE).exists()
 
 
+def overwritten(directory: Path, page: int, at: int, value: int) -> Path:
+    """Eight bytes of one of the first pages are another number."""
+    with (directory / DATA_FILE).open("r+b") as file:
+        file.seek(page * PAGE_BYTES + PAGE_HEADER_BYTES + at)
+        file.write(value.to_bytes(8, "little"))
+    return directory
+
+
+def latest_page(directory: Path) -> int:
+    with (directory / DATA_FILE).open("rb") as file:
+        state = latest_state(file.fileno())
+    assert state is not None
+    return state.transaction % 2
+
+
+#: Where the first pages have which numbers, behind their headers.
+MAGIC_AT, MAIN_ROOT_AT = 0, HEAD.size + REST.size - 24
+LAST_PAGE_AT, TRANSACTION_AT = HEAD.size + REST.size - 16, HEAD.size + REST.size - 8
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [(MAGIC_AT, 0), (MAIN_ROOT_AT, 1 << 30), (LAST_PAGE_AT, 1 << 50), (LAST_PAGE_AT, (1 << 64) - 1)],
+)
+def test_damaged_first_pages_are_not_taken_for_a_cut(whole: Path, tmp_path: Path, at: int, value: int):
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    overwritten(tmp_path, latest_page(tmp_path), at, value)
+    with pytest.raises(StorageError, match=r"is damaged.*give-up-disk NAME") as raised:
+        Storage(tmp_path, map_bytes=MAP_BYTES)
+    assert "cut off" not in str(raised.value)
+    assert str(tmp_path) in str(raised.value)
+
+
+def test_an_old_state_is_not_taken_for_the_latest_one(whole: Path, tmp_path: Path):
+    """Its number is damaged, and higher than all that were given: everything since would be gone."""
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    overwritten(tmp_path, 1 - latest_page(tmp_path), TRANSACTION_AT, 1 << 40)
+    with pytest.raises(DamagedFileError, match="say what cannot be"):
+        Storage(tmp_path, map_bytes=MAP_BYTES)
+
+
+def test_a_size_that_only_the_latest_state_has_may_be_wrong_itself(whole: Path, tmp_path: Path):
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    size = (tmp_path / DATA_FILE).stat().st_size
+    overwritten(tmp_path, latest_page(tmp_path), LAST_PAGE_AT, size // PAGE_BYTES + 9)
+    with pytest.raises(CutFileError, match=r"or the page that says so is damaged.*Nothing was changed"):
+        Storage(tmp_path, map_bytes=MAP_BYTES)
+
+
 def test_whatever_is_cut_off_it_is_refused_or_nothing_is_missing(whole: Path, tmp_path: Path):
     size = (whole / DATA_FILE).stat().st_size
     outcomes = set()
@@ -99,7 +159,7 @@ def test_no_file_that_lmdb_wrote_is_taken_for_a_cut_one(tmp_path: Path):
                         txn.put(key, bytes(chance.choice([10, 100, 3000, 9000, 50_000])), db=table)
                 if chance.random() < 0.3:
                     txn.drop(chance.choice(tables), delete=False)
-            check_not_cut(tmp_path, was_used=True)
+            check_file(tmp_path, was_used=True)
         with (tmp_path / DATA_FILE).open("rb") as file:
             state = latest_state(file.fileno())
         assert state is not None

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ordercast.cli.main import app
+from ordercast.runtime.damage_advice import DISK, ENTRY, RECORD
 from ordercast.runtime.database_file import DATA_FILE
 from ordercast.runtime.storage_check import check_directory
 from ordercast.runtime.storage_format import StorageError, StorageInUseError, log_key, log_prefix, records_prefix
@@ -45,15 +46,24 @@ def go_back(directory: Path) -> None:
     shutil.copyfile(older, directory / DATA_FILE)
 
 
-FAULTS: list[tuple[Callable[[Path], None], str]] = [
-    (lambda path: raw_flip(path, b"records", KEY, -1), "records: d r b'key': wrong checksum"),
-    (lambda path: raw_put(path, b"records", KEY, b""), "records: d r b'key': wrong checksum"),
-    (lambda path: raw_flip(path, b"begins", b"f", -1), "begins: f: wrong checksum"),
-    (lambda path: raw_flip(path, b"logs", log_key(PREFIX, 5), 9), "logs: g at position 5: wrong checksum"),
-    (lambda path: raw_put(path, b"logs", log_key(PREFIX, 4), None), "logs: g: positions 4 to 4 are missing"),
-    (lambda path: raw_put(path, b"logs", log_key(PREFIX, 2), None), "logs: g: positions 2 to 2 are missing"),
-    (cut, "it was cut off"),
-    (go_back, "were durable, and are gone"),
+FAULTS: list[tuple[Callable[[Path], None], str, str]] = [
+    (lambda path: raw_flip(path, b"records", KEY, -1), "records: d r b'key': wrong checksum", RECORD),
+    (lambda path: raw_put(path, b"records", KEY, b""), "records: d r b'key': wrong checksum", RECORD),
+    (lambda path: raw_flip(path, b"begins", b"f", -1), "begins: f: wrong checksum", RECORD),
+    (lambda path: raw_flip(path, b"logs", log_key(PREFIX, 5), 9), "logs: g at position 5: wrong checksum", ENTRY),
+    (
+        lambda path: raw_put(path, b"logs", log_key(PREFIX, 4), None),
+        "logs: g: positions 4 to 4 are missing",
+        ENTRY,
+    ),
+    (
+        lambda path: raw_put(path, b"logs", log_key(PREFIX, 2), None),
+        "logs: g: positions 2 to 2 are missing",
+        ENTRY,
+    ),
+    (lambda path: raw_flip(path, b"meta", b"node_id", -1), "meta: node_id: wrong checksum", DISK),
+    (cut, "it was cut off", DISK),
+    (go_back, "were durable, and are gone", RECORD),
 ]
 
 
@@ -63,8 +73,10 @@ def test_a_sound_directory_has_no_problems(tmp_path: Path):
     assert (report.values["records"], report.values["begins"], report.values["logs"]) == (2, 2, 10)
 
 
-@pytest.mark.parametrize(("damage", "said"), FAULTS)
-def test_what_is_wrong_is_named_and_nothing_is_changed(tmp_path: Path, damage: Callable[[Path], None], said: str):
+@pytest.mark.parametrize(("damage", "said", "advice"), FAULTS)
+def test_what_is_wrong_is_named_with_what_to_do_and_nothing_is_changed(
+    tmp_path: Path, damage: Callable[[Path], None], said: str, advice: str
+):
     directory = filled(tmp_path / "data")
     damage(directory)
     before = (directory / DATA_FILE).read_bytes()
@@ -73,7 +85,10 @@ def test_what_is_wrong_is_named_and_nothing_is_changed(tmp_path: Path, damage: C
     done = CliRunner().invoke(app, ["verify", "--data", str(directory), "--json"])
     assert done.exit_code == 1
     assert json.loads(done.stdout)["problems"] == report.problems
-    assert said in CliRunner().invoke(app, ["verify", "--data", str(directory)]).stdout
+    assert json.loads(done.stdout)["advice"] == report.advice
+    shown = CliRunner().invoke(app, ["verify", "--data", str(directory)]).stdout
+    assert said in shown
+    assert shown.count(advice) == 1
     assert (directory / DATA_FILE).read_bytes() == before
 
 

@@ -80,6 +80,7 @@ def _verify_directory(directory: Path, json: bool) -> NoReturn:
                 "damaged_entries": report.damaged_entries,
                 "problem_count": report.problem_count,
                 "problems": report.problems,
+                "advice": report.advice,
             }
         )
     else:
@@ -89,6 +90,8 @@ def _verify_directory(directory: Path, json: bool) -> NoReturn:
 
 def _print_directory(report: "DirectoryReport") -> None:
     _print_problems(report.problems, report.problem_count)
+    for advice in report.advice:
+        out.print(f"what to do: {advice}", markup=False, highlight=False, soft_wrap=True)
     if report.is_ok:
         values = sum(report.values.values())
         out.print(f"Nothing is wrong in {report.directory}: {values} values.", style="bold green", markup=False)

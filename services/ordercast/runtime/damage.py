@@ -28,7 +28,8 @@ from typing import Any, NamedTuple, Protocol
 import structlog
 
 from ordercast.core.errors import InvariantBroken
-from ordercast.runtime.storage_format import CorruptRecord, StorageError
+from ordercast.runtime import damage_advice
+from ordercast.runtime.storage_format import CorruptRecord, LostWritesError
 
 log = structlog.get_logger("storage")
 
@@ -63,10 +64,6 @@ class Damage:
 
     def __bool__(self) -> bool:
         return self.everything or bool(self.groups)
-
-
-class LostWritesError(StorageError):
-    """What was durable is not there any more."""
 
 
 class DamagedRecord(NamedTuple):
@@ -169,11 +166,13 @@ class DamageBook:
         if self._scan is None:
             self._scan = found = self._look(self._scopes)
             for record in found.damaged[:LOGGED_MAX]:
-                log.critical("damaged record", record=str(record.error))
+                log.critical(
+                    "damaged record", record=str(record.error), advice=damage_advice.of_record(record.error)
+                )
             if len(found.damaged) > LOGGED_MAX:
                 log.critical("more damaged records", count=len(found.damaged) - LOGGED_MAX)
             if self.state.lost:
-                log.critical("writes are lost", why=self.state.lost)
+                log.critical("writes are lost", why=self.state.lost, advice=damage_advice.RECORD)
             for domain, group, why in found.logs:
                 self._damage_group(domain, group, why)
         return self._scan

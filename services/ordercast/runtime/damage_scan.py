@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import lmdb
 
 from ordercast.runtime.damage import ANY, RecordScope, Scan, damaged_record
+from ordercast.runtime.damage_advice import DISK
 from ordercast.runtime.storage_format import (
     RECORDS,
     CorruptRecord,
@@ -32,7 +33,7 @@ def scan(storage: "Storage", scopes: Mapping[str, RecordScope]) -> Scan:
             for (domain, group), position in positions.items():
                 _scan_log(storage, txn, domain, group, position, found)
     except lmdb.Error as error:
-        raise StorageError(f"{storage.directory}: pages of the database are damaged: {error}") from error
+        raise StorageError(f"{storage.directory}: pages of the database are damaged: {error}. {DISK}") from error
     return found
 
 

@@ -1,9 +1,10 @@
-"""Looks at LMDB's file before LMDB does: whether something was cut off at its end.
+"""Looks at LMDB's file before LMDB does: whether something was cut off at its end, or its first pages are damaged.
 
 LMDB maps the file, and reading a page behind its end kills the process with a signal, without a word, at every
 start. The layout is that of LMDB 0.9 on machines with 64 bits. Two pages at the beginning describe a state each;
-the one with the higher transaction number counts. Pages that were taken and given back within one transaction are
-never written: so the file may end before the last page, if all that are missing are in the list of free ones.
+the one with the higher transaction number counts, and the other is the state of the transaction before. Pages that
+were taken and given back within one transaction are never written: so the file may end before the last page, if
+all that are missing are in the list of free ones.
 """
 
 import os
@@ -12,6 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import lmdb
+
+from ordercast.runtime.damage_advice import DISK
 from ordercast.runtime.storage_format import StorageError
 
 DATA_FILE = "data.mdb"
@@ -21,6 +25,9 @@ BRANCH, LEAF, META = 0x01, 0x02, 0x08
 BIG_DATA = 0x01
 DEPTH_MAX = 32
 NO_PAGE = (1 << 64) - 1
+#: Those that describe the others.
+FIRST_PAGES = 2
+DAMAGE_ERRORS = (lmdb.InvalidError, lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.VersionMismatchError)
 
 #: Magic, version, address, map size, and of the free list: page size, flags, depth, three counts, entries, root.
 HEAD = struct.Struct("<IIQQ" + "IHHQQQQQ")
@@ -34,16 +41,33 @@ class CutFileError(StorageError):
     """A part of the database's file is missing."""
 
 
+class DamagedFileError(StorageError):
+    """The first pages, which describe the others, are not what was written."""
+
+
 @dataclass(slots=True, frozen=True)
 class FileState:
     page_bytes: int
+    map_bytes: int
     free_root: int
+    main_root: int
     pages: int
     transaction: int
 
+    @property
+    def is_possible(self) -> bool:
+        """LMDB never writes another."""
+        roots = (self.free_root, self.main_root)
+        return self.pages * self.page_bytes <= self.map_bytes and all(
+            root == NO_PAGE or FIRST_PAGES <= root < self.pages for root in roots
+        )
 
-def check_not_cut(directory: Path, *, was_used: bool) -> None:
-    """Raises if pages are missing that are, or may be, in use. `was_used`: there was a database here before."""
+
+def check_file(directory: Path, *, was_used: bool) -> None:
+    """Raises if pages are damaged that describe the others, or missing that are, or may be, in use.
+
+    `was_used`: there was a database here before.
+    """
     path = directory / DATA_FILE
     try:
         size = path.stat().st_size
@@ -51,23 +75,43 @@ def check_not_cut(directory: Path, *, was_used: bool) -> None:
         size = 0
     if size == 0:
         if was_used:
-            raise CutFileError(f"{path} is missing or empty, and was not: {ADVICE}")
+            raise CutFileError(f"{path} is missing or empty, and was not. {DISK}")
         return
     with path.open("rb", buffering=0) as file:
-        state = latest_state(file.fileno())
-        if state is None:
+        states = _states(file.fileno())
+        if not states:
             return  # LMDB says what else is wrong with it.
+        state = states[0]
+        if not state.is_possible or _transactions_apart(states) > 1:
+            raise DamagedFileError(
+                f"{path} is damaged: the first pages, which describe the others, say what cannot be. {DISK}"
+            )
         there = size // state.page_bytes
         if there < state.pages and not _all_free(file.fileno(), state, there):
             needed = state.pages * state.page_bytes
-            raise CutFileError(f"{path} has {size} bytes and should have about {needed}: it was cut off. {ADVICE}")
+            # Only the latest state has more than there is: what describes it may be wrong just as well.
+            is_sure = states[-1].pages > there
+            what = "it was cut off" if is_sure else "it was cut off, or the page that says so is damaged"
+            raise CutFileError(f"{path} has {size} bytes and should have about {needed}: {what}. {DISK}")
 
 
-ADVICE = "nothing was changed. Bring the whole file back, or give this disk up"
+def of_lmdb(directory: Path, error: lmdb.Error) -> StorageError:
+    """What LMDB found, with what to do about it if it is damage."""
+    text = f"{directory}: {error}"
+    return StorageError(f"{text}. The file is damaged. {DISK}" if isinstance(error, DAMAGE_ERRORS) else text)
 
 
 def latest_state(file: int) -> FileState | None:
     """None if neither of the first pages describes one."""
+    return next(iter(_states(file)), None)
+
+
+def _transactions_apart(states: list[FileState]) -> int:
+    return states[0].transaction - states[-1].transaction
+
+
+def _states(file: int) -> list[FileState]:
+    """Those that the first pages describe, the latest first."""
     found = []
     first = _state(os.pread(file, PAGE_HEADER_BYTES + HEAD.size + REST.size, 0))
     if first is not None:
@@ -78,7 +122,7 @@ def latest_state(file: int) -> FileState | None:
         second = _state(os.pread(file, PAGE_HEADER_BYTES + HEAD.size + REST.size, page_bytes))
         if second is not None and second.page_bytes == page_bytes:
             found.append(second)
-    return max(found, key=lambda state: state.transaction, default=None)
+    return sorted(found, key=lambda state: state.transaction, reverse=True)
 
 
 def _state(data: bytes) -> FileState | None:
@@ -89,7 +133,14 @@ def _state(data: bytes) -> FileState | None:
     page_bytes = head[4]
     if head[0] != MAGIC or page_bytes not in [1 << bits for bits in range(9, 17)]:
         return None
-    return FileState(page_bytes, head[-1], rest[-2] + 1, rest[-1])
+    return FileState(
+        page_bytes=page_bytes,
+        map_bytes=head[3],
+        free_root=head[-1],
+        main_root=rest[-3],
+        pages=rest[-2] + 1,
+        transaction=rest[-1],
+    )
 
 
 def _all_free(file: int, state: FileState, there: int) -> bool:

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import grpc
 
+from ordercast.runtime.damage_advice import of_record
 from ordercast.runtime.status import Refused
 from ordercast.runtime.storage import CorruptRecord, LogBounds, Storage
 from ordercast.runtime.writer import Writer
@@ -125,7 +126,7 @@ class LocalLogs:
             try:
                 return look()
             except CorruptRecord as damaged:
-                found = str(damaged)
+                found = f"{damaged}; {of_record(damaged)}"
                 if self.mend is not None and damaged.group is not None and damaged.position is not None:
                     await self.mend(damaged)
                     continue

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import structlog
 
 from ordercast.runtime import logs
+from ordercast.runtime.damage_advice import of_refused_start
 from ordercast.runtime.endpoint_slices import DiscoveryError
 from ordercast.runtime.node import EXIT_REFUSED, Node, Service
 from ordercast.runtime.server import ListenError
@@ -39,5 +40,5 @@ async def _run(settings: ProcessSettings, services: Sequence[type[Service]]) -> 
         node = Node(settings)
         return await node.run(services)
     except (StorageError, ListenError, TlsError, DiscoveryError) as error:
-        log.critical("cannot start", why=str(error))
+        log.critical("cannot start", why=of_refused_start(error))
         return EXIT_REFUSED

@@ -26,7 +26,7 @@ import lmdb
 from ordercast.runtime.commit_mark import CommitMark
 from ordercast.runtime.damage import Damage, DamageBook, State, Unsaved
 from ordercast.runtime.damage_scan import scan
-from ordercast.runtime.database_file import check_not_cut
+from ordercast.runtime.database_file import check_file, of_lmdb
 from ordercast.runtime.private_files import FILE_MODE, make_private
 from ordercast.runtime.storage_format import (
     BEGINS,
@@ -110,7 +110,7 @@ class Storage:
                 undo.callback(os.close, self._lock)
                 self._mark = CommitMark(directory)
                 undo.callback(self._mark.close)
-                check_not_cut(directory, was_used=not self._mark.is_empty())
+                check_file(directory, was_used=not self._mark.is_empty())
                 self.env = self._open()
                 undo.callback(self.env.close)
                 self.damages = self._begin_life()
@@ -118,7 +118,9 @@ class Storage:
                     self._mark.clear()
                 self.mark_commit()
                 self._sync_names()
-            except (lmdb.Error, OSError) as error:
+            except lmdb.Error as error:
+                raise of_lmdb(directory, error) from error
+            except OSError as error:
                 raise StorageError(f"{directory}: {error}") from error
             undo.pop_all()
         self._closed = False

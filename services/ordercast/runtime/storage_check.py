@@ -15,7 +15,8 @@ from typing import Any
 import lmdb
 
 from ordercast.runtime.commit_mark import MARK_FILE, read_mark
-from ordercast.runtime.database_file import DATA_FILE, check_not_cut
+from ordercast.runtime.damage_advice import ENTRY, RECORD, of_record
+from ordercast.runtime.database_file import DATA_FILE, check_file, of_lmdb
 from ordercast.runtime.storage_format import (
     BEGINS,
     LOGS,
@@ -47,13 +48,18 @@ class DirectoryReport:
     damaged_entries: int = 0
     problems: list[str] = field(default_factory=list)
     problem_count: int = 0
+    #: What to do, for each kind of problem.
+    advice: list[str] = field(default_factory=list)
 
     @property
     def is_ok(self) -> bool:
         return self.problem_count == 0
 
-    def problem(self, text: str) -> None:
+    def problem(self, text: str, advice: str = "") -> None:
+        """`advice` once, however often it is needed; none if the text has it."""
         self.problem_count += 1
+        if advice and advice not in self.advice:
+            self.advice.append(advice)
         if len(self.problems) < PROBLEMS_MAX:
             self.problems.append(text)
 
@@ -66,14 +72,16 @@ def check_directory(directory: Path) -> DirectoryReport:
         raise StorageError(f"{directory} is no data directory: there is no {DATA_FILE}")
     with _stopped(directory):
         try:
-            check_not_cut(directory, was_used=marked and (directory / MARK_FILE).stat().st_size > 0)
+            check_file(directory, was_used=marked and (directory / MARK_FILE).stat().st_size > 0)
             with lmdb.open(
                 str(directory), readonly=True, lock=False, create=False, max_dbs=4, map_size=MAP_BYTES
             ) as env:
                 _check_tables(env, report)
                 _check_commits(env, directory, report)
-        except (StorageError, lmdb.Error) as error:
+        except StorageError as error:
             report.problem(str(error))
+        except lmdb.Error as error:
+            report.problem(str(of_lmdb(directory, error)))
     return report
 
 
@@ -96,10 +104,15 @@ def _stopped(directory: Path) -> Iterator[None]:
 def _check_commits(env: lmdb.Environment, directory: Path, report: DirectoryReport) -> None:
     with env.begin(db=env.open_db(META.encode(), create=False), buffers=True) as txn:
         sealed = txn.get(b"node_id")
-        node_id = b"" if sealed is None else bytes(unseal(META, b"node_id", sealed))
+        try:
+            node_id = b"" if sealed is None else bytes(unseal(META, b"node_id", sealed))
+        except CorruptRecord:
+            return  # It is among the damaged values; and whose number it is, cannot be told.
     number, committed = read_mark(directory, node_id), env.info()["last_txnid"]
     if number is not None and number > committed:
-        report.problem(f"commits {committed + 1} to {number} were durable, and are gone: everything is suspect")
+        report.problem(
+            f"commits {committed + 1} to {number} were durable, and are gone: everything is suspect", RECORD
+        )
 
 
 def _check_tables(env: lmdb.Environment, report: DirectoryReport) -> None:
@@ -124,7 +137,7 @@ def _content(table: str, key: bytes, value: Any, report: DirectoryReport) -> mem
     try:
         return unseal(table, key, value)
     except CorruptRecord as damaged:
-        report.problem(str(damaged))
+        report.problem(str(damaged), of_record(damaged))
         report.damaged_entries += table == LOGS
         report.damaged_records += table != LOGS
         return None
@@ -141,4 +154,4 @@ def _check_place(key: bytes, before: bytes, begins: dict[bytes, Mark], report: D
     if position != expected:
         name = group.decode(errors="replace")
         report.damaged_entries += position - expected
-        report.problem(f"{LOGS}: {name}: positions {expected} to {position - 1} are missing")
+        report.problem(f"{LOGS}: {name}: positions {expected} to {position - 1} are missing", ENTRY)

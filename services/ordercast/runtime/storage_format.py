@@ -48,6 +48,10 @@ class BadEntryError(StorageError, ValueError):
     """What was given to mend a log entry is not that entry."""
 
 
+class LostWritesError(StorageError):
+    """What was durable is not there any more."""
+
+
 class CorruptRecord(StorageError):  # noqa: N818 (it names what was found)
     """What was read is not what was written. `group` and `position` say where, for logs."""
 

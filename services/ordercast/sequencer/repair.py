@@ -14,6 +14,7 @@ import lmdb
 import structlog
 from google.protobuf.message import DecodeError
 
+from ordercast.runtime.damage_advice import DISK, ENTRY, of_record
 from ordercast.runtime.mesh import CHANNEL_OPTIONS
 from ordercast.runtime.node import Node
 from ordercast.runtime.status import Refused
@@ -54,7 +55,9 @@ class LogRepair:
     async def mend(self, damaged: CorruptRecord) -> None:
         """Raises Refused if no other replica has it now: until one has, the group halts here, and says why."""
         if damaged.group is None or damaged.position is None:
-            raise Refused(grpc.StatusCode.DATA_LOSS, f"a damaged record: {damaged}", "DAMAGED") from damaged
+            raise Refused(
+                grpc.StatusCode.DATA_LOSS, f"a damaged record: {damaged}; {of_record(damaged)}", "DAMAGED"
+            ) from damaged
         place = (damaged.group, damaged.position)
         task = self._busy.get(place)
         if task is None:
@@ -95,13 +98,18 @@ class LogRepair:
         if (group, position) not in self._unmended:
             # Once: it is tried again and again.
             log.critical(
-                "damaged log entry, and no replica has another copy", group=group, position=position, why=why
+                "damaged log entry, and no replica has another copy",
+                group=group,
+                position=position,
+                why=why,
+                advice=ENTRY,
             )
         if len(self._unmended) < UNMENDED_MAX:
             self._unmended[group, position] = None
         raise Refused(
             grpc.StatusCode.DATA_LOSS,
-            f"entry {position} of {group!r} is damaged here, and no other replica gives it: {why}",
+            f"entry {position} of {group!r} is damaged here, and no other replica gives it: {why}. Bring back a "
+            "node that has it",
             "DAMAGED",
         )
 
@@ -149,7 +157,13 @@ class LogRepair:
                 await self._try(damaged)
                 position = damaged.position + 1
             except lmdb.Error as error:
-                log.critical("pages of the database are damaged", group=group, position=position, why=str(error))
+                log.critical(
+                    "pages of the database are damaged",
+                    group=group,
+                    position=position,
+                    why=str(error),
+                    advice=DISK,
+                )
                 return
             await asyncio.sleep(PAUSE_S)
 
