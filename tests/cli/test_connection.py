@@ -7,7 +7,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from ordercast.cli.connection import Connection, _connection
+from ordercast.cli.connection import Connection, connection_of
 from ordercast.client.errors import Unavailable
 from tests.unit.certificates import Authority
 
@@ -27,7 +27,7 @@ def gateway(tmp_path: Path) -> Iterator[str]:
 
 
 def connection(gateway: str, folder: Path, timeout_s: float, server_name: str | None) -> Connection:
-    return _connection(gateway, timeout_s, folder / "ca.pem", None, None, server_name)
+    return connection_of(gateway, timeout_s, folder / "ca.pem", None, None, server_name)
 
 
 def test_a_gateway_is_recognised_by_the_name_that_is_given(gateway: str, tmp_path: Path):

@@ -190,7 +190,7 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
         chosen.setdefault("gateway", given.get("gateway") or GATEWAY_DEFAULT)
         until_done = given.get("timeout")
         chosen.setdefault("timeout", until_done and min(until_done, TIMEOUT_S_DEFAULT))
-        connection = _connection(**chosen)
+        connection = connection_of(**chosen)
         with exit_codes(connection.gateways), quiet_end():
             command(connection=connection, **given)
 
@@ -201,7 +201,7 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _connection(
+def connection_of(
     gateway: str,
     timeout: float | None,
     ca: Path | None,

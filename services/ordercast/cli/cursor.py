@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ordercast.cli import completion
 from ordercast.cli.connection import Connection, connected
 from ordercast.cli.output import Json, print_json, print_table, say
 from ordercast.cli.places import METAVAR, parse_start
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Cursors: where named consumers go on reading.", no_args_is_help=True)
 
-GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="The group.")]
-Name = Annotated[str, typer.Argument(help="The cursor.")]
+GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="The group.", autocompletion=completion.groups)]
+Name = Annotated[str, typer.Argument(help="The cursor.", autocompletion=completion.cursors)]
 
 
 @app.command("list")
@@ -22,7 +23,7 @@ Name = Annotated[str, typer.Argument(help="The cursor.")]
 def list_(
     connection: Connection,
     group: GroupName,
-    name: Annotated[str, typer.Argument(help="Only this cursor.")] = "",
+    name: Annotated[str, typer.Argument(help="Only this cursor.", autocompletion=completion.cursors)] = "",
     json: Json = False,
 ) -> None:
     """List the cursors of a group.

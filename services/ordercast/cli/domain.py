@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ordercast.cli import completion
 from ordercast.cli.connection import Connection, connected
 from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, print_json, print_table, say
@@ -14,14 +15,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Domains: what can be ordered together, and by which protocol.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="The domain.")]
+Name = Annotated[str, typer.Argument(help="The domain.", autocompletion=completion.domains)]
 
 
 @app.command("create")
 @connected
 def create(
     connection: Connection,
-    name: Name,
+    name: Annotated[str, typer.Argument(help="The domain.")],
     protocol: Annotated[str, typer.Option(help="The protocol that orders its messages.")] = "scalatom",
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the protocol; repeatable.")

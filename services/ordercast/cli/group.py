@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ordercast.cli import completion
 from ordercast.cli.changes import (
     change_document,
     replica_document,
@@ -31,7 +32,7 @@ app = typer.Typer(help="Groups: where messages are sent to, and read from.", no_
 NUMBER_MAX = (1 << 63) - 1
 UNIT_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
-Name = Annotated[str, typer.Argument(help="The group.")]
+Name = Annotated[str, typer.Argument(help="The group.", autocompletion=completion.groups)]
 
 
 @app.command("create")
@@ -39,7 +40,9 @@ Name = Annotated[str, typer.Argument(help="The group.")]
 def create(
     connection: Connection,
     names: Annotated[list[str], typer.Argument(metavar="NAME", help="The groups.")],
-    domain: Annotated[str, typer.Option(help="The domain that they are ordered in.")] = "default",
+    domain: Annotated[
+        str, typer.Option(help="The domain that they are ordered in.", autocompletion=completion.domains)
+    ] = "default",
     replicas: Annotated[
         int,
         typer.Option(min=0, max=1 << 31, help="Copies of each; 0: one on each node that is there, at most three."),
@@ -95,7 +98,9 @@ def create(
 @connected
 def list_(
     connection: Connection,
-    domain: Annotated[str, typer.Option(help="Only groups of this domain.")] = "",
+    domain: Annotated[
+        str, typer.Option(help="Only groups of this domain.", autocompletion=completion.domains)
+    ] = "",
     json: Json = False,
 ) -> None:
     """List the groups.
@@ -209,7 +214,12 @@ def delete(
 def add_replica(
     connection: Connection,
     name: Name,
-    node: Annotated[str, typer.Option(help="Where it comes; where there is the most room, if not given.")] = "",
+    node: Annotated[
+        str,
+        typer.Option(
+            help="Where it comes; where there is the most room, if not given.", autocompletion=completion.nodes
+        ),
+    ] = "",
     no_wait: NoWait = False,
     timeout: Patience = None,
     json: Json = False,
@@ -226,7 +236,12 @@ def add_replica(
 def remove_replica(
     connection: Connection,
     name: Name,
-    node: Annotated[str, typer.Option(help="Which one; the one that is missed least, if not given.")] = "",
+    node: Annotated[
+        str,
+        typer.Option(
+            help="Which one; the one that is missed least, if not given.", autocompletion=completion.nodes
+        ),
+    ] = "",
     no_wait: NoWait = False,
     timeout: Patience = None,
     json: Json = False,
@@ -243,9 +258,19 @@ def remove_replica(
 def replace(
     connection: Connection,
     name: Name,
-    node: Annotated[str, typer.Option(help="Which one goes; the one that is missed least, if not given.")] = "",
+    node: Annotated[
+        str,
+        typer.Option(
+            help="Which one goes; the one that is missed least, if not given.", autocompletion=completion.nodes
+        ),
+    ] = "",
     with_: Annotated[
-        str, typer.Option("--with", help="Where the new one comes; where there is the most room, if not given.")
+        str,
+        typer.Option(
+            "--with",
+            help="Where the new one comes; where there is the most room, if not given.",
+            autocompletion=completion.nodes,
+        ),
     ] = "",
     no_wait: NoWait = False,
     timeout: Patience = None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ordercast.cli import completion
 from ordercast.cli.connection import Connection, connected
 from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, print_json, print_table, say
@@ -23,7 +24,7 @@ app = typer.Typer(help="Nodes: who is there, and what they hold.", no_args_is_he
 STUCK_S = 5.0
 NAMES_SHOWN_MAX = 20
 
-Name = Annotated[str, typer.Argument(metavar="NODE", help="The node.")]
+Name = Annotated[str, typer.Argument(metavar="NODE", help="The node.", autocompletion=completion.nodes)]
 
 
 @app.command("list")

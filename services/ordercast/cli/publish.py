@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ordercast.cli import completion
 from ordercast.cli.connection import Connection, connected
 from ordercast.cli.domain import pairs
 from ordercast.cli.output import Json, JsonList, print_json, say
@@ -26,7 +27,12 @@ AHEAD_MAX = 1024
 @connected
 def publish(
     connection: Connection,
-    groups: Annotated[str, typer.Argument(metavar="GROUP[,GROUP...]", help="The destination groups.")],
+    groups: Annotated[
+        str,
+        typer.Argument(
+            metavar="GROUP[,GROUP...]", help="The destination groups.", autocompletion=completion.group_list
+        ),
+    ],
     message: Annotated[
         str | None, typer.Argument(help="The message. - or nothing: all of stdin, as it is, is one.")
     ] = None,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ordercast.cli import completion
 from ordercast.cli.connection import Connection, connected
 from ordercast.cli.delivery_forms import (
     Form,
@@ -46,12 +47,15 @@ JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object p
 @connected
 def subscribe(
     connection: Connection,
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group.")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group.", autocompletion=completion.groups)],
     start: StartOption = None,
     last: Annotated[
         int | None, typer.Option(min=1, help="Begin so many messages before the end, instead of --from.")
     ] = None,
-    cursor: Annotated[str | None, typer.Option(metavar="NAME", help="Go on where this cursor stands.")] = None,
+    cursor: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Go on where this cursor stands.", autocompletion=completion.cursors),
+    ] = None,
     ack: Annotated[bool, typer.Option("--ack", help="Move the cursor behind what was printed.")] = False,
     until_end: Annotated[bool, typer.Option("--until-end", help="Stop at the end of the log.")] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many messages.")] = None,
