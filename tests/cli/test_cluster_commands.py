@@ -539,10 +539,14 @@ def test_an_offset_that_does_not_exist_is_exit_code_7(group: str) -> None:
     assert "there are 0 to 1, and 2 is next" in result.stderr
 
 
-def test_what_no_message_can_be_is_refused(group: str, tmp_path: Path) -> None:
+def test_what_no_message_can_be_is_refused(cluster: LocalCluster, group: str, tmp_path: Path) -> None:
     large = tmp_path / "large"
     large.write_bytes(bytes(1 << 20))
     assert run("publish", group, "--file", str(large), "--key", "k").exit_code == 0
+    with ordercast.connect_sync(*cluster.gateways) as client:
+        assert client.publish(large.read_bytes(), to=[group]).offsets == {group: 1}
+        with pytest.raises(ordercast.errors.InvalidArgument, match="1048577 bytes; at most 1048576"):
+            client.publish(bytes((1 << 20) + 1), to=[group])
     large.write_bytes(bytes((1 << 20) + 1))
     assert run("publish", group, "--file", str(large)).exit_code == 2
     assert run("publish", group, "--lines", stdin=bytes((1 << 20) + 1)).exit_code == 2
