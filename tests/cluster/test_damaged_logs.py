@@ -104,6 +104,7 @@ def test_an_entry_that_is_damaged_at_every_replica_halts_its_group_loudly_and_no
         code, text = reading_ends(cluster, "halts", replica)
         assert code == grpc.StatusCode.DATA_LOSS, text
         assert "no other replica gives it" in text
+        assert "Bring back a node that has it" in text
     assert payloads(cluster.gateways[0], "goes-on") == MESSAGES
     with ordercast.connect_sync(*cluster.gateways) as connection:
         connection.publish(b"more", to=["goes-on"], timeout=PATIENCE_S)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import lmdb
 import pytest
+from structlog.testing import capture_logs
 
 from ordercast.core.errors import InvariantBroken
 from ordercast.protocols.isis import records as isis_records
@@ -300,6 +301,26 @@ def test_what_is_known_about_damage_reaches_the_disk_without_another_commit(disk
     disk.put(b"x", b"y")
     disk.commit()
     assert not disk.storage.damages.is_unsaved
+
+
+def test_what_to_do_about_damage_is_logged_with_it(disk: Disk):
+    disk.flip(STORED + records.stamped(ID))
+    with capture_logs() as logged:
+        disk.storage.damages.scan()
+    assert [(line["event"], line["advice"]) for line in logged] == [("damaged record", damage_advice.RECORD)]
+
+
+@pytest.mark.parametrize(
+    ("database", "advice"),
+    [
+        ("logs", damage_advice.ENTRY),
+        ("records", damage_advice.RECORD),
+        ("begins", damage_advice.RECORD),
+        ("meta", damage_advice.DISK),
+    ],
+)
+def test_what_to_do_depends_on_what_is_damaged(database: str, advice: str):
+    assert damage_advice.of_record(CorruptRecord(database, b"key", "wrong checksum")) == advice
 
 
 def test_damage_that_cannot_be_remembered_is_everything(disk: Disk):

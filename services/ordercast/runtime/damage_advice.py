@@ -4,7 +4,7 @@ from ordercast.runtime.storage_format import LOGS, META, CorruptRecord, LostWrit
 
 #: Nothing on the disk can be used.
 DISK = (
-    "Nothing was changed. If the node did not run since its directory was copied, bring back the whole copy. "
+    "If the node did not run since its directory was copied, bring back the whole copy. "
     "Otherwise treat the disk as lost: `ordercast node give-up-disk NAME`, and start the node with an "
     "empty directory"
 )

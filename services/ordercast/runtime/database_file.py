@@ -27,6 +27,7 @@ DEPTH_MAX = 32
 NO_PAGE = (1 << 64) - 1
 #: Those that describe the others.
 FIRST_PAGES = 2
+ADVICE = f"Nothing was changed. {DISK}"
 DAMAGE_ERRORS = (lmdb.InvalidError, lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.VersionMismatchError)
 
 #: Magic, version, address, map size, and of the free list: page size, flags, depth, three counts, entries, root.
@@ -75,7 +76,7 @@ def check_file(directory: Path, *, was_used: bool) -> None:
         size = 0
     if size == 0:
         if was_used:
-            raise CutFileError(f"{path} is missing or empty, and was not. {DISK}")
+            raise CutFileError(f"{path} is missing or empty, and was not. {ADVICE}")
         return
     with path.open("rb", buffering=0) as file:
         states = _states(file.fileno())
@@ -84,7 +85,7 @@ def check_file(directory: Path, *, was_used: bool) -> None:
         state = states[0]
         if not state.is_possible or _transactions_apart(states) > 1:
             raise DamagedFileError(
-                f"{path} is damaged: the first pages, which describe the others, say what cannot be. {DISK}"
+                f"{path} is damaged: the first pages, which describe the others, say what cannot be. {ADVICE}"
             )
         there = size // state.page_bytes
         if there < state.pages and not _all_free(file.fileno(), state, there):
@@ -92,7 +93,7 @@ def check_file(directory: Path, *, was_used: bool) -> None:
             # Only the latest state has more than there is: what describes it may be wrong just as well.
             is_sure = states[-1].pages > there
             what = "it was cut off" if is_sure else "it was cut off, or the page that says so is damaged"
-            raise CutFileError(f"{path} has {size} bytes and should have about {needed}: {what}. {DISK}")
+            raise CutFileError(f"{path} has {size} bytes and should have about {needed}: {what}. {ADVICE}")
 
 
 def of_lmdb(directory: Path, error: lmdb.Error) -> StorageError:
