@@ -7,8 +7,10 @@ from random import Random
 
 import pytest
 
+from ordercast.core import packets
+from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import pack_u64
-from ordercast.core.machine import ChannelReset, Effect, Hand, Persist, Send, TimerFired
+from ordercast.core.machine import ChannelReset, Effect, Event, Hand, Persist, Send, TimerFired
 from ordercast.v1.sequencer_pb2 import Pull
 from tests.unit.puppets import Theatre, is_rising
 from tests.unit.test_host import Rig, rigged
@@ -98,6 +100,36 @@ def test_what_waits_for_a_persist_does_not_overtake_what_waits_for_the_barrier_b
 def test_peers_and_siblings_see_the_same_in_both_worlds(tmp_path, seed):
     steps = random_steps(seed)
     assert in_the_simulator(steps) == in_the_runtime(steps, tmp_path)
+
+
+def test_only_what_was_received_can_be_refused_in_both_worlds(tmp_path):
+    def refuse(event: Event) -> list[Effect]:
+        raise RemoteProtocolError("no")
+
+    theatre = Theatre()
+    theatre.puppet("b").step = refuse
+    theatre.say("a", "b", 1)
+    theatre.run(5.0)
+    assert len(theatre.world.refusals) == 1
+    process = theatre.process("b")
+    with pytest.raises(RemoteProtocolError):
+        process.tell("puppet", ChannelReset(*process.clock(), "a", 1))
+    assert len(theatre.world.refusals) == 1
+
+    async def story() -> None:
+        async with asyncio.timeout(60), rigged(tmp_path) as rig:
+            rig.machine.on_event = refuse
+            rig.host.receive("d", "a", 1, [packets.encode(Pull(id=pack_u64(1)))])
+            await rig.host.caught_up()
+            assert rig.host.refusals == {"no": 1}
+            assert rig.broken == []
+            rig.host.tell("d", "one", ChannelReset(*rig.host.clock.read(), "a", 1))
+            while not rig.broken:
+                await asyncio.sleep(0)
+            assert isinstance(rig.broken[0], RemoteProtocolError)
+            assert rig.host.refusals == {"no": 1}
+
+    asyncio.run(story())
 
 
 # ---------------------------------------------------------------------------------------- time of what is handed

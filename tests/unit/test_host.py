@@ -27,7 +27,9 @@ from ordercast.core.machine import (
     SetTimer,
     Start,
     TimerFired,
+    ViewChanged,
 )
+from ordercast.core.view import UnknownGroup
 from ordercast.runtime import host as host_module
 from ordercast.runtime.clock import Clock
 from ordercast.runtime.host import REFUSALS_MAX, Host
@@ -35,6 +37,7 @@ from ordercast.runtime.profile import Profile
 from ordercast.runtime.storage import Storage
 from ordercast.runtime.storage_format import log_key, log_prefix
 from ordercast.runtime.writer import Writer
+from ordercast.v1.membership_pb2 import DomainView
 from ordercast.v1.sequencer_pb2 import HaveAsk, Pull
 from tests.unit.test_storage import MAP_BYTES, entry
 
@@ -500,6 +503,24 @@ def test_a_peers_mistakes_are_counted_and_the_machine_goes_on(tmp_path):
         assert rig.what_left == ["fine"]
         assert rig.broken == []
         assert rig.host.refusals == {"malformed packet": 1, "bad id": 2, "nobody here handles Pull": 1}
+
+    run(tmp_path, story)
+
+
+@pytest.mark.parametrize("error", [RemoteProtocolError("not a view"), UnknownGroup("g")])
+def test_what_nobody_sent_is_nobodys_mistake_and_breaks_the_process(tmp_path, error):
+    async def story(rig: Rig) -> None:
+        def fail(event: Event) -> list[Effect]:
+            raise error
+
+        rig.machine.on_event = fail
+        rig.host.tell("d", "one", ViewChanged(0.0, 0.0, DomainView()))
+        rig.poke(say("behind it"))
+        while not rig.broken:
+            await asyncio.sleep(0)
+        assert rig.broken == [error]
+        assert rig.sent == []
+        assert (rig.host.refusals, rig.host.late) == ({}, 0)
 
     run(tmp_path, story)
 

@@ -118,44 +118,59 @@ def during_a_view_change(stage: Stage, to: str) -> None:
 FLUSH = {"group": "a", "view": 2, "ends": 1, "settled_counts": [0, 0, 0]}
 
 
+#: What n2 must not say to n1 while n4 joins.
+WRONG_IN_A_VIEW_CHANGE = [
+    pytest.param(Flush(**FLUSH, received=[2**40] * 3), id="casts that nobody has"),
+    pytest.param(Flush(**FLUSH, received=[1, 1, 1], positions=[9]), id="a place of nothing"),
+    pytest.param(Flush(**{**FLUSH, "settled_counts": [1, 1, 1]}, settled=99, received=[1, 1, 1]), id="settled"),
+    pytest.param(Cut(group="a", view=2, ends=1, first_position=99), id="beyond what is ordered"),
+    pytest.param(Cut(group="a", view=2, ends=1, keys=[NOBODY_CAST, NOBODY_CAST]), id="one cast twice"),
+    pytest.param(Cut(group="a", view=2, ends=1), id="before what is visible"),
+    pytest.param(Forward(view=2, cast=Cast(group="a", view=1, whole=True)), id="a cast that is none"),
+    pytest.param(
+        Flush(**FLUSH, received=[0, 0, 0], confirmed=BEYOND), id="a contribution that has seen an epoch beyond"
+    ),
+    pytest.param(
+        Cut(
+            group="a",
+            view=2,
+            ends=1,
+            keys=[CastKey(member=member, number=1) for member in range(3)],
+            confirmed=BEYOND,
+        ),
+        id="an end that has seen an epoch beyond",
+    ),
+    pytest.param(
+        Forward(view=2, held=Submit(group="a", envelope=envelope_of(9, "a", "b"), origin=BEYOND)),
+        id="an open message with an epoch beyond",
+    ),
+]
+
+
 @pytest.mark.parametrize("flush", list(FlushKind))
-@pytest.mark.parametrize(
-    "message",
-    [
-        pytest.param(Flush(**FLUSH, received=[2**40] * 3), id="casts that nobody has"),
-        pytest.param(Flush(**FLUSH, received=[1, 1, 1], positions=[9]), id="a place of nothing"),
-        pytest.param(
-            Flush(**{**FLUSH, "settled_counts": [1, 1, 1]}, settled=99, received=[1, 1, 1]), id="settled"
-        ),
-        pytest.param(Cut(group="a", view=2, ends=1, first_position=99), id="beyond what is ordered"),
-        pytest.param(Cut(group="a", view=2, ends=1, keys=[NOBODY_CAST, NOBODY_CAST]), id="one cast twice"),
-        pytest.param(Cut(group="a", view=2, ends=1), id="before what is visible"),
-        pytest.param(Forward(view=2, cast=Cast(group="a", view=1, whole=True)), id="a cast that is none"),
-        pytest.param(
-            Flush(**FLUSH, received=[0, 0, 0], confirmed=BEYOND), id="a contribution that has seen an epoch beyond"
-        ),
-        pytest.param(
-            Cut(
-                group="a",
-                view=2,
-                ends=1,
-                keys=[CastKey(member=member, number=1) for member in range(3)],
-                confirmed=BEYOND,
-            ),
-            id="an end that has seen an epoch beyond",
-        ),
-        pytest.param(
-            Forward(view=2, held=Submit(group="a", envelope=envelope_of(9, "a", "b"), origin=BEYOND)),
-            id="an open message with an epoch beyond",
-        ),
-    ],
-)
+@pytest.mark.parametrize("message", WRONG_IN_A_VIEW_CHANGE)
 def test_a_wrong_message_in_a_view_change_does_not_lose_the_view(flush, message):
     stage = stage_with_casts(flush=flush)
     during_a_view_change(stage, "n1")
     refuse(stage, "n2", "n1", message)
     stage.finish()
     assert stage.machine("n1").replicas["a"].view > 1
+
+
+@pytest.mark.parametrize("flush", list(FlushKind))
+@pytest.mark.parametrize("message", WRONG_IN_A_VIEW_CHANGE)
+def test_a_wrong_message_that_came_before_its_view_does_not_lose_the_view(flush, message):
+    """It is put aside, and refused when membership's word of the view brings it up again."""
+    stage = stage_with_casts(flush=flush)
+    process, machine = stage.world.processes["n1"], stage.machine("n1")
+    process.tell("isis", Receive(*process.clock(), "n2", stage.world.processes["n2"].incarnation, message))
+    assert machine.buffers()["early"] == 1
+    before = machine.stale_count
+    during_a_view_change(stage, "n1")
+    assert machine.replicas["a"].attempt.view == 2
+    assert (machine.buffers()["early"], machine.stale_count) == (0, before + 1)
+    stage.finish()
+    assert machine.replicas["a"].view > 1
 
 
 def test_an_end_with_casts_that_nobody_has_gives_way_to_the_right_one():

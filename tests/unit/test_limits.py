@@ -13,7 +13,7 @@ from ordercast.core import limits as limits_module
 from ordercast.core.limits import Limits, Many, NoLimit, table
 from ordercast.v1.common_pb2 import Message, MessageField
 from ordercast.v1.gateway_pb2 import CreateGroupRequest, PublishRequest, PublishStreamRequest
-from ordercast.v1.membership_pb2 import Command, ExecuteRequest, ReadCursors
+from ordercast.v1.membership_pb2 import Command, ExecuteRequest, HeartbeatRequest, ReadCursors
 
 FILES = [
     importlib.import_module(f"ordercast.v1.{module.name}")
@@ -101,6 +101,13 @@ def test_a_field_without_a_limit_is_found_when_a_server_starts():
 )
 def test_a_violation_names_field_and_limit(request_, said):
     assert said in violation(request_)
+
+
+def test_a_heartbeat_has_room_for_all_groups_and_no_more():
+    names = ["g" * 63] * limits_module.GROUPS_MAX
+    assert violation(HeartbeatRequest(clear_of=names)) == ""
+    request = HeartbeatRequest(clear_of=names, damaged=names)
+    assert f"HeartbeatRequest has {request.ByteSize()} bytes" in violation(request)
 
 
 def largest_message():

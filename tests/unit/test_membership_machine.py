@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.core.errors import InvariantBroken, RemoteProtocolError
+from ordercast.core.errors import InvariantBroken
 from ordercast.core.ids import U64_MAX
 from ordercast.core.machine import Effect, Event, Hand, SetTimer, Start, TimerFired
 from ordercast.membership import settings as limits
@@ -388,12 +388,6 @@ def test_a_heartbeat_of_another_incarnation_changes_nothing():
     assert member.heartbeat("stranger") == []
     assert member.machine.heartbeat_answer(HeartbeatRequest(name="stranger")).incarnation == 0
     assert member.machine.heartbeat_answer(HeartbeatRequest(name="n", incarnation=old)).incarnation == new
-
-
-def test_a_heartbeat_too_large_is_a_peers_mistake():
-    member = founded()
-    with pytest.raises(RemoteProtocolError, match="heartbeat"):
-        member.heartbeat("n", clear_of=["x" * limits.HEARTBEAT_BYTES_MAX])
 
 
 def silent(member: Member) -> list[Effect]:

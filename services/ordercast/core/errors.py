@@ -1,7 +1,8 @@
 """Whose mistake it was.
 
-A peer's mistake is refused and counted, and the machine goes on as if nothing had arrived. A broken
-invariant of our own stops the process, before what is wrong in memory reaches a disk or a peer.
+A peer's mistake is refused and counted, and the machine goes on as if nothing had arrived. So only what was
+received can be refused: whatever is raised for another event is a mistake of our own. That, as a broken invariant,
+stops the process, before what is wrong in memory reaches a disk or a peer.
 """
 
 

@@ -40,7 +40,8 @@ OPEN_TOKEN_BYTES_MAX = 64
 FRAME_REQUESTS_MAX = 16_384
 FRAME_BYTES_MAX = 8 << 20
 COMMAND_BYTES_MAX = 64 << 10
-HEARTBEAT_BYTES_MAX = 1 << 20
+#: Room for the ids of all groups that there can be: once as deleted, once with their progress, once as damaged.
+HEARTBEAT_BYTES_MAX = 384 << 10
 #: Of any request: for fields that a newer client knows and we do not.
 UNKNOWN_BYTES_MAX = 4 << 10
 

@@ -13,13 +13,13 @@ once more.
 
 from dataclasses import dataclass, field
 
-from ordercast.core.errors import InvariantBroken, RemoteProtocolError
+from ordercast.core.errors import InvariantBroken
 from ordercast.core.ids import pack_u64
 from ordercast.core.machine import Effect, Event, Hand, SetTimer, Start, TimerFired
 from ordercast.membership.commands import CHANGES_LEVEL, not_understood
 from ordercast.membership.reassignment import Reassignment
 from ordercast.membership.refusals import Code
-from ordercast.membership.settings import COMMAND_FRAMING_BYTES, HEARTBEAT_BYTES_MAX, MembershipSettings
+from ordercast.membership.settings import COMMAND_FRAMING_BYTES, MembershipSettings
 from ordercast.membership.state import State, shape_error
 from ordercast.membership.view_duties import Reports, reports_in, view_duties
 from ordercast.protocols.paxos.log import (
@@ -334,8 +334,6 @@ class Membership:
     # ------------------------------------------------------------------------------------------- listening
 
     def _on_heartbeat(self, request: HeartbeatRequest) -> None:
-        if request.ByteSize() > HEARTBEAT_BYTES_MAX:
-            raise RemoteProtocolError(f"a heartbeat of {request.ByteSize()} bytes")
         node = self.state.nodes.get(request.name)
         if node is None or node.incarnation != request.incarnation or node.ended:
             return

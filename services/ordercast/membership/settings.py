@@ -52,9 +52,6 @@ COMMAND_FRAMING_BYTES = 4
 
 # -------------------------------------------------------------------------------------------- per member
 
-#: Room for the ids of all groups that there can be: once as deleted, once with their progress, once as damaged.
-HEARTBEAT_BYTES_MAX = 384 * 1024
-
 
 @dataclass(frozen=True, slots=True)
 class MembershipSettings:

@@ -285,19 +285,23 @@ class Host:
         begun = profile.begin() if profile is not None else 0.0
         try:
             effects = slot.machine.step(event)
-        except LateView as error:
-            # While views change, this is how it is. It comes again.
-            self.late += 1
-            log.debug("another view", machine=slot.role, why=str(error))
-            return
         except RemoteProtocolError as error:
-            source = event.source if isinstance(event, Receive) else ""
-            self._refused(source, str(error))
+            if not isinstance(event, Receive):
+                raise  # Nobody else sent it: a machine that goes on without it would lose a view, say, for good.
+            self._on_mistake(slot, event, error)
             return
         if effects:
             self._perform(slot, effects)
         if profile is not None:
             profile.end(begun, slot.role, event)
+
+    def _on_mistake(self, slot: Slot, event: Receive, error: RemoteProtocolError) -> None:
+        if isinstance(error, LateView):
+            # While views change, this is how it is. It comes again.
+            self.late += 1
+            log.debug("another view", machine=slot.role, why=str(error))
+        else:
+            self._refused(event.source, str(error))
 
     def _refused(self, source: str, why: str) -> None:
         why = why[:REFUSAL_CHARS_MAX]

@@ -292,6 +292,8 @@ class Process:
             try:
                 effects = slot.machine.step(event)
             except RemoteProtocolError as error:
+                if not isinstance(event, Receive):
+                    raise  # As in runtime/host.py: only what somebody sent can be somebody's mistake.
                 self._refused(event, error)
                 continue
             if effects:
@@ -302,9 +304,8 @@ class Process:
         if self.disk.is_dirty:
             self._write()
 
-    def _refused(self, event: Event, error: RemoteProtocolError) -> None:
-        source = event.source if isinstance(event, Receive) else ""
-        message = event.message if isinstance(event, Receive) else event
+    def _refused(self, event: Receive, error: RemoteProtocolError) -> None:
+        source, message = event.source, event.message
         if isinstance(error, UnknownGroup):
             self.world.lacks(self, source, message, error.group)
         elif isinstance(error, LateView):

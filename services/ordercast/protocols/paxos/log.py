@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.errors import InvariantBroken, RemoteProtocolError
 from ordercast.core.ids import pack_u64
 from ordercast.core.machine import (
     ChannelReset,
@@ -272,7 +272,7 @@ class LogReplica:
 
     def _on_append(self, append: Append) -> None:
         if len(append.value) > self.settings.value_bytes_max:
-            raise RemoteProtocolError(f"a value of {len(append.value)} bytes")
+            raise InvariantBroken(f"a value of {len(append.value)} bytes")
         if self.reign is None or not self.reign.has_room():
             self._hand(AppendRefused(self.now, self.wall, append.tag, self.leader))
             return

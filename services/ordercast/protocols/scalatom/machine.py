@@ -50,7 +50,7 @@ from ordercast.core.machine import (
     ViewChanged,
     Watermark,
 )
-from ordercast.core.view import OtherConfiguration, View
+from ordercast.core.view import View
 from ordercast.protocols.idempotence import Record
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.catchup import COPY_TIMER, CatchUp
@@ -592,15 +592,16 @@ class Scalatom:
             del self.held[id_]
 
     def _on_advance(self, event: Advance) -> None:
-        """Let the group pass the key though it has nothing to order: clocks rise, and say so."""
-        replica = self.replicas.get(event.group)
-        if replica is None:
-            raise RemoteProtocolError(f"no replica of {event.group!r} here")
-        if not replica.is_active:
-            raise OtherConfiguration(event.group, f"the replica of {event.group!r} here has not started")
+        """Let the group pass the key though it has nothing to order: clocks rise, and say so.
+
+        A replica that is not here, or has not started, has no say in it.
+        """
         sn = sn_of(event.key)
         if len(event.key) != KEY_BYTES or sn > CLOCK_MAX:
-            raise RemoteProtocolError("not an order key")
+            raise InvariantBroken("an advance to something that is no order key")
+        replica = self.replicas.get(event.group)
+        if replica is None or not replica.is_active:
+            return
         self.wake()
         replica.advance_to = max(replica.advance_to, sn)
         self.raise_clock(replica, sn + 1)
