@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordercast.client.lane import Lane
-from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import envelope_id, order_key
 from ordercast.core.level import LEVEL
 from ordercast.gateway.intake import belongs_to
@@ -17,7 +16,6 @@ from ordercast.protocols.forgetting import CLIENTS_LEVEL, PRODUCERS_MAX, common_
 from ordercast.protocols.idempotence import (
     PRODUCER,
     ProducerTable,
-    check_places,
     producer_of_span,
     producer_record,
 )
@@ -323,12 +321,6 @@ def test_records_of_older_software_that_say_nothing_are_dropped():
     group = Group()
     group.table.load([ProducerRecord(producer=b"p", groups=ALONE, last_sn=4)])
     assert (len(group.table), group.table.sets) == (0, {})
-
-
-def test_a_peers_place_with_something_else_than_an_order_key_is_a_mistake_of_its():
-    record = ProducerRecord(producer=b"p", groups=ALONE, spans=[Span(count=1, order_key=bytes(300))])
-    with pytest.raises(RemoteProtocolError, match="order key"):
-        check_places([record])
 
 
 # ------------------------------------------------------------------------------------------- two versions

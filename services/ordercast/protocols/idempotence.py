@@ -25,11 +25,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import pack_u64
 from ordercast.protocols.forgetting import PRODUCERS_MAX, DestinationSet, Queue
 from ordercast.protocols.places import (
-    ORDER_KEY_BYTES_MAX,
     Place,
     Places,
     appended,
@@ -362,9 +360,3 @@ class ProducerTable:
         for there in self._sets_with_records():
             copy._set_of(there.groups).epoch_forgotten = there.epoch_forgotten
         return copy
-
-
-def check_places(records: Iterable[ProducerRecord]) -> None:
-    """Those of a peer: what cannot be an order key is a mistake of its."""
-    if any(len(span.order_key) > ORDER_KEY_BYTES_MAX for record in records for span in record.spans):
-        raise RemoteProtocolError("a producer's place without an order key")

@@ -32,9 +32,9 @@ from google.protobuf.message import DecodeError
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX
 from ordercast.core.machine import Receive, Send
-from ordercast.protocols.idempotence import ProducerTable, check_places
+from ordercast.protocols.idempotence import ProducerTable
 from ordercast.protocols.isis.replica import Replica
-from ordercast.protocols.producer_records import check_record
+from ordercast.protocols.producer_records import check_records
 from ordercast.v1.sequencer_pb2 import LogEntry, ProducerRecord, Snapshot, SnapshotAsk, SnapshotPart
 
 if TYPE_CHECKING:
@@ -254,14 +254,13 @@ def _checked(group: str, data: bytes) -> Snapshot:
         raise RemoteProtocolError(f"not a snapshot: {error}") from error
     if snapshot.group != group or max(snapshot.position, snapshot.offset) > CLOCK_MAX:
         raise RemoteProtocolError("not a snapshot of this group")
+    check_records(snapshot.producers)
     if any(_is_beyond(snapshot, record) for record in snapshot.producers):
         raise RemoteProtocolError("a snapshot with a producer from behind its end")
-    check_places(snapshot.producers)
     return snapshot
 
 
 def _is_beyond(snapshot: Snapshot, record: ProducerRecord) -> bool:
-    check_record(record)
     return record.last_sn >= snapshot.position or any(
         span.first_offset + span.count > snapshot.offset for span in record.spans
     )

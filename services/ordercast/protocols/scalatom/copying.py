@@ -16,8 +16,8 @@ from google.protobuf.message import DecodeError
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, ID_BYTES, KEY_BYTES, KEY_MIN, pack_u64, sn_of
 from ordercast.core.machine import Deliver, Persist, Receive, ResetLog, Send
-from ordercast.protocols.idempotence import Record, check_places
-from ordercast.protocols.producer_records import check_record
+from ordercast.protocols.idempotence import Record
+from ordercast.protocols.producer_records import check_records
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.replica import Replica
 from ordercast.v1.sequencer_pb2 import LogChunk, Snapshot, SnapshotAsk, SnapshotPart
@@ -195,8 +195,7 @@ class Copying:
         end = snapshot.order_key
         if snapshot.group != replica.name or len(end) != KEY_BYTES or sn_of(end) > CLOCK_MAX:
             raise RemoteProtocolError("not a snapshot of this group")
-        for producer in snapshot.producers:
-            check_record(producer)
+        check_records(snapshot.producers)
         if snapshot.retired > CLOCK_MAX:
             raise RemoteProtocolError("not an incarnation")
         for record in snapshot.delivered:
@@ -206,7 +205,6 @@ class Copying:
                 raise RemoteProtocolError("a snapshot with a record behind its end")
         if snapshot.position > replica.position and end <= replica.last_key != KEY_MIN:
             raise RemoteProtocolError("a snapshot that is further and behind at once")
-        check_places(snapshot.producers)
         return snapshot
 
     def _install(self, replica: Replica) -> None:
