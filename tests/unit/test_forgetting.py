@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from ordercast.client.lane import Lane
 from ordercast.core.ids import envelope_id, order_key
 from ordercast.core.level import LEVEL
-from ordercast.gateway.intake import belongs_to
 from ordercast.gateway.producer import label_of
 from ordercast.protocols import catalogue
 from ordercast.protocols.forgetting import CLIENTS_LEVEL, PRODUCERS_MAX, common_length
@@ -349,16 +348,6 @@ def test_a_gateway_names_clients_once_every_node_understands_it():
 
 def test_all_streams_of_a_client_have_one_label():
     assert label_of("client/x/1") == label_of("client/x/2") != label_of("client/y/1")
-
-
-def test_a_client_is_an_identity_or_else_an_address():
-    assert belongs_to(None, "ipv4:10.0.0.1:5000") == belongs_to(None, "ipv4:10.0.0.1:6000")
-    assert belongs_to(None, "ipv4:10.0.0.1:5000") != belongs_to(None, "ipv4:10.0.0.2:5000")
-    assert belongs_to(None, "ipv6:%5B2001:db8::1%5D:5000") == belongs_to(None, "ipv6:%5B2001:db8::2%5D:6000")
-    assert belongs_to(None, "ipv6:%5B2001:db8::1%5D:5000") != belongs_to(None, "ipv6:%5B2001:db9::1%5D:5000")
-    assert belongs_to("anna", "ipv4:10.0.0.1:5000") == belongs_to("anna", "ipv4:10.0.0.2:5000")
-    assert belongs_to("10.0.0.1", "ipv4:10.0.0.2:1") != belongs_to(None, "ipv4:10.0.0.1:1")
-    assert belongs_to(None, "unix:/tmp/socket")
 
 
 def test_a_client_tells_whether_it_was_forgotten_from_whether_it_was_fenced():

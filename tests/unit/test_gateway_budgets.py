@@ -2,30 +2,28 @@
 
 import asyncio
 import contextlib
-from types import SimpleNamespace
 
 import pytest
 
 from ordercast.gateway import budgets
 from ordercast.gateway.budgets import COMMANDS_MAX, CURSORS_MAX, Budgets
 from ordercast.runtime.status import Refused
-from ordercast.runtime.tls import peer_address
-
-
-def context_of(peer, identity=None):
-    auth = {"transport_security_type": [b"ssl"], "x509_common_name": [identity.encode()]} if identity else {}
-    return SimpleNamespace(auth_context=lambda: auth, peer=lambda: peer)
-
+from tests.unit.gateway_calls import context_of
 
 ONE, SAME, OTHER = (context_of(f"ipv4:10.0.0.{host}:{port}") for host, port in ((1, 5), (1, 6), (2, 5)))
 
 
-@pytest.mark.parametrize(
-    ("peer", "address"),
-    [("ipv4:10.0.0.1:5", "10.0.0.1"), ("ipv6:%5B::1%5D:50", "::1"), ("ipv6:[fe80::2]:7", "fe80::2")],
-)
-def test_an_address_is_where_a_call_comes_from_without_the_port(peer, address):
-    assert peer_address(context_of(peer)) == address
+def test_all_addresses_that_one_host_is_given_share_a_budget():
+    shared = Budgets()
+    one, same, other = (context_of(f"ipv6:%5B2001:db8:0:{host}%5D:5") for host in ("1::1", "1::2", "2::1"))
+    with shared.hold(one, "calls", 1):
+        with (
+            pytest.raises(Refused, match="address 2001:db8:0:1::/64 has 1 calls here"),
+            shared.hold(same, "calls", 1),
+        ):
+            pass
+        with shared.hold(other, "calls", 1):
+            pass
 
 
 def test_a_client_has_no_more_than_its_share_over_however_many_connections_and_others_have_theirs():
@@ -85,4 +83,4 @@ def test_what_is_remembered_of_clients_is_bounded(monkeypatch):
     shared = Budgets()
     for number in range(10):
         shared.set_cursor(context_of(f"ipv4:10.0.0.{number}:1"), "a", "c")
-    assert list(shared._cursors) == [f"address 10.0.0.{number}" for number in (7, 8, 9)]
+    assert list(shared._cursors) == [f"address 10.0.0.{number}/32" for number in (7, 8, 9)]

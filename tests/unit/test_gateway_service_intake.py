@@ -37,6 +37,7 @@ from ordercast.v1.gateway_pb2 import (
     PublishRequest,
 )
 from ordercast.v1.membership_pb2 import GROUP_STATE_ACTIVE, GROUP_STATE_DELETING, Group, Node
+from tests.unit.gateway_calls import context_of
 
 KEY = b"the cluster's key"
 CLOCK = pack_u64(77)
@@ -356,11 +357,6 @@ def test_machines_hear_that_a_client_is_gone_which_they_refused_something():
 
 
 # ------------------------------------------------------------------------------------------------------ clients
-
-
-def context_of(peer, identity=None):
-    auth = {"transport_security_type": [b"ssl"], "x509_common_name": [identity.encode()]} if identity else {}
-    return SimpleNamespace(auth_context=lambda: auth, peer=lambda: peer)
 
 
 def test_streams_of_a_connection_are_one_client_and_those_of_an_identity_too():

@@ -1,7 +1,6 @@
 """How much of what there is only so much of a client may have at a gateway: streams, commands, cursors.
 
-Here a client is an identity, where certificates name one, and otherwise an address: whoever has no certificate can
-open as many connections as it likes, but not come from as many addresses. Clients behind one proxy share a budget.
+Here a client is an identity, or else an address (callers.py).
 """
 
 import asyncio
@@ -12,8 +11,8 @@ from typing import Any
 
 import grpc
 
+from ordercast.gateway.callers import caller_of
 from ordercast.runtime.status import Refused
-from ordercast.runtime.tls import client_identity, peer_address
 
 #: Of what this gateway takes of streams of one kind: the rest is for others.
 SHARE = 0.5
@@ -41,7 +40,7 @@ class Budgets:
     @contextlib.contextmanager
     def hold(self, context: Any, kind: str, count_max: float) -> Iterator[Budget]:
         """One more of this kind. Refused if the client has as many as it may have."""
-        client = client_of(context)
+        client = caller_of(context).owner
         budget = self._budgets.setdefault(client, Budget())
         held = budget.held.get(kind, 0)
         if held >= max(count_max, 1):
@@ -64,7 +63,7 @@ class Budgets:
 
     def set_cursor(self, context: Any, group: str, name: str) -> None:
         """Before it is done. Refused if the client has set as many others here."""
-        client = client_of(context)
+        client = caller_of(context).owner
         cursors = self._cursors.setdefault(client, {})
         self._cursors.move_to_end(client)
         if (group, name) not in cursors and len(cursors) >= CURSORS_MAX:
@@ -78,9 +77,3 @@ class Budgets:
         """When it is done, whoever did it."""
         for cursors in self._cursors.values():
             cursors.pop((group, name), None)
-
-
-def client_of(context: Any) -> str:
-    """In words, since it is told to whom it concerns."""
-    identity = client_identity(context)
-    return f"address {peer_address(context)}" if identity is None else f"client {identity!r}"

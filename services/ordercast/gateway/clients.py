@@ -1,7 +1,7 @@
-"""Who is at the other end, and how much of a gateway's attention each client has at a time.
+"""How much of a gateway's attention each client has at a time.
 
-A client is an identity, where certificates name one; otherwise it is a connection. All its streams and calls share
-one budget: however many it opens, a gateway looks at so many of its requests, and then at somebody else's.
+Who a client is, callers.py says. All its streams and calls share one budget: however many it opens, a gateway
+looks at so many of its requests, and then at somebody else's.
 """
 
 import asyncio
@@ -11,9 +11,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from ordercast.gateway.intake import belongs_to
+from ordercast.gateway.callers import caller_of
 from ordercast.runtime.host import Host
-from ordercast.runtime.tls import client_identity
 
 #: Requests of one client that the machine has not judged.
 UNJUDGED_MAX = 16
@@ -54,17 +53,16 @@ class Clients:
     @contextlib.contextmanager
     def present(self, context: Any) -> Iterator[Client]:
         """The client of a call, while the call lasts."""
-        identity = client_identity(context)
-        key = f"connection {context.peer()}" if identity is None else f"identity {identity}"
-        client = self._clients.get(key)
+        caller = caller_of(context)
+        client = self._clients.get(caller.turn)
         if client is None:
             # What is remembered of a client outlives its connection, so its name says who it belongs to.
-            owner = belongs_to(identity, context.peer())
-            client = self._clients[key] = Client(f"client/{owner}.{next(self._numbers)}", identity)
+            name = f"client/{caller.label}.{next(self._numbers)}"
+            client = self._clients[caller.turn] = Client(name, caller.identity)
         client.calls += 1
         try:
             yield client
         finally:
             client.calls -= 1
             if not client.calls:
-                del self._clients[key]
+                del self._clients[caller.turn]

@@ -5,11 +5,9 @@ and can be told without the machine is refused here.
 """
 
 import hashlib
-import ipaddress
 import re
 from collections.abc import Sequence
 from functools import cached_property
-from urllib.parse import unquote
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import group_name
@@ -220,23 +218,3 @@ def owner_of(identity: str | None) -> bytes:
     return (
         b"" if identity is None else hashlib.blake2b(identity.encode(), digest_size=8).hexdigest().encode() + b"/"
     )
-
-
-def belongs_to(identity: str | None, peer: str) -> str:
-    """Who shares what is there for each client: an identity, or all that comes from one address.
-
-    `peer` is as gRPC has it: "ipv4:127.0.0.1:5000", "ipv6:%5B::1%5D:5000". Of an IPv6 address a network of 64 bits
-    counts, since that is what one host is given.
-    """
-    if identity is not None:
-        who = f"identity {identity}"
-    else:
-        host = unquote(peer).partition(":")[2].rpartition(":")[0].strip("[]")
-        try:
-            address = ipaddress.ip_address(host.partition("%")[0])
-        except ValueError:
-            who = f"peer {peer}"
-        else:
-            network = ipaddress.ip_network((address, 64 if address.version == 6 else 32), strict=False)
-            who = f"address {network}"
-    return hashlib.blake2b(who.encode(), digest_size=8).hexdigest()
