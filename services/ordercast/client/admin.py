@@ -12,9 +12,10 @@ Besides the errors that every call may end with (`Unavailable`, `DeadlineExceede
 import asyncio
 import os
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
 
+from ordercast.client.creating import Calls, creating_domain, creating_group
 from ordercast.client.errors import AlreadyExists, InvalidArgument
 from ordercast.client.types import Start, checked_start
 from ordercast.v1.gateway_pb2 import (
@@ -39,7 +40,6 @@ from ordercast.v1.gateway_pb2 import (
     SetCursorRequest,
 )
 from ordercast.v1.membership_pb2 import (
-    GROUP_STATE_DELETING,
     REPLICA_CHANGE_ADD,
     REPLICA_CHANGE_REMOVE,
     REPLICA_CHANGE_REPLACE,
@@ -58,10 +58,7 @@ CHANGES: dict[Change, ReplicaChange] = {
     "replace": REPLICA_CHANGE_REPLACE,
 }
 
-DOMAIN_DEFAULT = "default"
-#: With `exist_ok`: a gateway hears a moment later of what another one made, and to delete a group takes a while.
-LOOKS_MAX = 100
-LOOK_S = 0.1
+T = TypeVar("T")
 
 
 class AsyncAdmin:
@@ -69,6 +66,20 @@ class AsyncAdmin:
 
     async def _call(self, name: str, request: Any) -> Any:
         raise AssertionError("the driver says how")
+
+    async def _created(self, calls: Calls[T]) -> T:
+        answer: Any = None
+        while True:
+            try:
+                call = calls.send(answer)
+            except StopIteration as done:
+                made: T = done.value
+                return made
+            await asyncio.sleep(call.after_s)
+            try:
+                answer = await self._call(call.method, call.request)
+            except AlreadyExists as error:
+                answer = error
 
     async def create_domain(
         self,
@@ -84,18 +95,7 @@ class AsyncAdmin:
         one with other settings, which stay as they are; one with another protocol is `AlreadyExists` all the same.
         """
         request = CreateDomainRequest(name=name, protocol=protocol, settings=settings or {})
-        for looks_left in reversed(range(LOOKS_MAX if exist_ok else 1)):
-            there = existing_domain(await self.domains(), request) if exist_ok else None
-            if there is not None:
-                return there
-            try:
-                made: Domain = (await self._call("CreateDomain", request)).domain
-                return made
-            except AlreadyExists:
-                if not looks_left:
-                    raise
-            await asyncio.sleep(LOOK_S)
-        raise AssertionError("the last look ends it")
+        return await self._created(creating_domain(request, exist_ok=exist_ok))
 
     async def domains(self) -> list[Domain]:
         answer = await self._call("ListDomains", ListDomainsRequest())
@@ -120,18 +120,7 @@ class AsyncAdmin:
         request = CreateGroupRequest(
             name=name, domain=domain, replicas=replicas, retention=retention, settings=settings
         )
-        for looks_left in reversed(range(LOOKS_MAX if exist_ok else 1)):
-            there = existing_group(await self.groups(), request) if exist_ok else None
-            if there is not None:
-                return there
-            try:
-                made: Group = (await self._call("CreateGroup", request)).group
-                return made
-            except AlreadyExists:
-                if not looks_left:
-                    raise
-            await asyncio.sleep(LOOK_S)
-        raise AssertionError("the last look ends it")
+        return await self._created(creating_group(request, exist_ok=exist_ok))
 
     async def groups(self, domain: str = "") -> list[Group]:
         """Of all domains, if none is given."""
@@ -234,6 +223,20 @@ class SyncAdmin:
     def _call(self, name: str, request: Any) -> Any:
         raise AssertionError("the driver says how")
 
+    def _created(self, calls: Calls[T]) -> T:
+        answer: Any = None
+        while True:
+            try:
+                call = calls.send(answer)
+            except StopIteration as done:
+                made: T = done.value
+                return made
+            time.sleep(call.after_s)
+            try:
+                answer = self._call(call.method, call.request)
+            except AlreadyExists as error:
+                answer = error
+
     def create_domain(
         self,
         name: str,
@@ -248,18 +251,7 @@ class SyncAdmin:
         one with other settings, which stay as they are; one with another protocol is `AlreadyExists` all the same.
         """
         request = CreateDomainRequest(name=name, protocol=protocol, settings=settings or {})
-        for looks_left in reversed(range(LOOKS_MAX if exist_ok else 1)):
-            there = existing_domain(self.domains(), request) if exist_ok else None
-            if there is not None:
-                return there
-            try:
-                made: Domain = (self._call("CreateDomain", request)).domain
-                return made
-            except AlreadyExists:
-                if not looks_left:
-                    raise
-            time.sleep(LOOK_S)
-        raise AssertionError("the last look ends it")
+        return self._created(creating_domain(request, exist_ok=exist_ok))
 
     def domains(self) -> list[Domain]:
         answer = self._call("ListDomains", ListDomainsRequest())
@@ -284,18 +276,7 @@ class SyncAdmin:
         request = CreateGroupRequest(
             name=name, domain=domain, replicas=replicas, retention=retention, settings=settings
         )
-        for looks_left in reversed(range(LOOKS_MAX if exist_ok else 1)):
-            there = existing_group(self.groups(), request) if exist_ok else None
-            if there is not None:
-                return there
-            try:
-                made: Group = (self._call("CreateGroup", request)).group
-                return made
-            except AlreadyExists:
-                if not looks_left:
-                    raise
-            time.sleep(LOOK_S)
-        raise AssertionError("the last look ends it")
+        return self._created(creating_group(request, exist_ok=exist_ok))
 
     def groups(self, domain: str = "") -> list[Group]:
         """Of all domains, if none is given."""
@@ -401,24 +382,3 @@ def change_request(group: str, change: Change, node: str, to: str) -> ChangeRepl
 
 def new_id() -> bytes:
     return os.urandom(16)
-
-
-# ------------------------------------------------------------------------------------------- what is there already
-
-
-def existing_domain(domains: Iterable[Domain], wanted: CreateDomainRequest) -> Domain | None:
-    """The domain of that name, as far as the gateway has heard."""
-    found = next((domain for domain in domains if domain.name == wanted.name), None)
-    if found is not None and found.protocol != wanted.protocol:
-        raise AlreadyExists(f"there is a domain {found.name}, which is ordered by {found.protocol}")
-    return found
-
-
-def existing_group(groups: Iterable[Group], wanted: CreateGroupRequest) -> Group | None:
-    """The group of that name, as far as the gateway has heard; not one that is being deleted."""
-    found = next((group for group in groups if group.name == wanted.name), None)
-    if found is None or found.state == GROUP_STATE_DELETING:
-        return None
-    if found.domain != (wanted.domain or DOMAIN_DEFAULT):
-        raise AlreadyExists(f"there is a group {found.name} in the domain {found.domain}")
-    return found
