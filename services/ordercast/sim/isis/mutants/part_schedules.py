@@ -73,94 +73,82 @@ class LostWithWhoWasLeftOut(Schedule):
 APART: dict[str, tuple[str, ...]] = {"a": ("n6", "n7", "n8"), "b": ("n1", "n4", "n5")}
 
 
-class ReadBeforeTheOtherPartIsCast(Schedule):
-    """m's part for b has not come to n4. A client reads m in a, and answers in b through n1."""
+class ReadAndAnswered(Schedule):
+    """A client reads m in a, and answers in b through n1. Subclasses say what keeps m from n1 until then."""
 
-    mutant = "reads-say-nothing-of-open-messages"
     groups: ClassVar = APART
+    #: To whom the first of them says nothing.
+    silent: ClassVar[tuple[str, ...]]
+    through = "n6"
+    read_at = "n8"
 
     def play(self, stage: Stage) -> None:
-        stage.hold("n6", "n4")
-        stage.publish("c1", "a", "b", through="n6")  # m
+        stage.hold(*self.silent)
+        stage.publish("c1", "a", "b", through=self.through)  # m
         stage.run(0.02)
-        stage.sees("c2", "a", at="n8")
+        self.between(stage)
+        stage.sees("c2", "a", at=self.read_at)
         stage.publish("c2", "b", through="n1")
         stage.run(0.02)
+        self.end(stage)
+
+    def between(self, stage: Stage) -> None:
+        """Before the client reads."""
+
+    def end(self, stage: Stage) -> None:
         stage.finish()
+
+
+class ReadBeforeTheOtherPartIsCast(ReadAndAnswered):
+    """m's part for b has not come to n4."""
+
+    mutant = "reads-say-nothing-of-open-messages"
+    silent = ("n6", "n4")
 
 
 class NotAsked(ReadBeforeTheOtherPartIsCast):
     mutant = "open-group-not-asked-about"
 
 
-class ReadWhereTheLogIsCopied(Schedule):
+class ReadWhereTheLogIsCopied(ReadAndAnswered):
     """The same, but the client reads at n9, which copies the log of a and will be a member."""
 
     mutant = "a-copied-log-says-nothing-is-open"
-    groups: ClassVar = APART
     spare = ("n9",)
+    silent = ("n6", "n4")
+    read_at = "n9"
 
-    def play(self, stage: Stage) -> None:
-        stage.hold("n6", "n4")
-        stage.publish("c1", "a", "b", through="n6")  # m
-        stage.run(0.02)
+    def between(self, stage: Stage) -> None:
         stage.place("a", *APART["a"], "n9")
         stage.tell(*APART["a"], "n9")
         stage.run(0.1)
-        stage.sees("c2", "a", at="n9")
-        stage.publish("c2", "b", through="n1")
-        stage.run(0.02)
-        stage.finish()
 
 
-class ReadWhenAllPartsAreCast(Schedule):
-    """m is cast in b, but n1 does not have it there when it speaks for a client that has read m in a."""
+class ReadWhenAllPartsAreCast(ReadAndAnswered):
+    """m is cast in b, but n1 does not have it there when it speaks for the client."""
 
     mutant = "reads-say-nothing-of-confirmed-messages"
-    groups: ClassVar = APART
-
-    def play(self, stage: Stage) -> None:
-        stage.hold("n4", "n1")
-        stage.publish("c1", "a", "b", through="n6")  # m
-        stage.run(0.02)
-        stage.sees("c2", "a", at="n8")
-        stage.publish("c2", "b", through="n1")
-        stage.run(0.02)
-        stage.finish()
+    silent = ("n4", "n1")
 
 
-class CastWhileItIsAsked(Schedule):
+class CastWhileItIsAsked(ReadAndAnswered):
     """m is cast in b after it was read in a, and n1, who asks, hears of that but does not have it."""
 
     mutant = "answer-without-the-casts"
-    groups: ClassVar = APART
+    silent = ("n4", "n1", "n6")
 
-    def play(self, stage: Stage) -> None:
-        stage.hold("n4", "n1", "n6")
-        stage.publish("c1", "a", "b", through="n6")  # m
-        stage.run(0.02)
-        stage.sees("c2", "a", at="n8")
-        stage.publish("c2", "b", through="n1")
-        stage.run(0.02)
+    def end(self, stage: Stage) -> None:
         stage.release("n4", "n6")
         stage.run(0.02)
         stage.finish()
 
 
-class AskedOfOneWhoLacksIt(Schedule):
+class AskedOfOneWhoLacksIt(ReadAndAnswered):
     """n1 asks n6, which has not got m at all, and so holds nothing that is open."""
 
     mutant = "answered-before-it-is-delivered"
-    groups: ClassVar = APART
-
-    def play(self, stage: Stage) -> None:
-        stage.hold("n7", "n4", "n6")
-        stage.publish("c1", "a", "b", through="n7")  # m
-        stage.run(0.02)
-        stage.sees("c2", "a", at="n8")
-        stage.publish("c2", "b", through="n1")
-        stage.run(0.02)
-        stage.finish()
+    silent = ("n7", "n4", "n6")
+    through = "n7"
 
 
 def join(stage: Stage, group: str, newcomer: str) -> None:
@@ -198,35 +186,26 @@ class NewcomerAnswers(Schedule):
         stage.finish()
 
 
-class NewcomerIsRead(Schedule):
-    """All parts of m are cast, but n1 lacks the one in b. A client reads m in a at n9, which has just joined."""
+class NewcomerIsRead(ReadAndAnswered):
+    """All parts of m are cast, but n1 lacks the one in b. The client reads at n9, which has just joined."""
 
     mutant = "newcomer-hears-of-no-confirmed-messages"
-    groups: ClassVar = APART
     spare = ("n9",)
+    silent = ("n4", "n1")
+    read_at = "n9"
 
-    def play(self, stage: Stage) -> None:
-        stage.hold("n4", "n1")
-        stage.publish("c1", "a", "b", through="n6")  # m
-        stage.run(0.02)
+    def between(self, stage: Stage) -> None:
         join(stage, "a", "n9")
-        stage.sees("c2", "a", at="n9")
-        stage.publish("c2", "b", through="n1")
-        stage.run(0.02)
-        stage.finish()
 
 
-class AllOfOneGroupRestart(Schedule):
+class AllOfOneGroupRestart(ReadAndAnswered):
     """All parts of m are cast, but n1 does not have it in b. All of a go down, and come back from their disks."""
 
     mutant = "confirmed-messages-forgotten-at-a-restart"
-    groups: ClassVar = APART
+    silent = ("n4", "n1")
 
-    def play(self, stage: Stage) -> None:
+    def between(self, stage: Stage) -> None:
         nodes = stage.cluster.scenario.nodes
-        stage.hold("n4", "n1")
-        stage.publish("c1", "a", "b", through="n6")  # m
-        stage.run(0.02)
         stage.crash("c1", *APART["a"])
         stage.restart(*APART["a"])
         stage.run(0.01)
@@ -237,9 +216,8 @@ class AllOfOneGroupRestart(Schedule):
         stage.run(0.02)
         stage.tell(*nodes, "c2")
         stage.run(0.04)
-        stage.sees("c2", "a", at="n8")
-        stage.publish("c2", "b", through="n1")
-        stage.run(0.02)
+
+    def end(self, stage: Stage) -> None:
         stage.finish("c1")
 
 
