@@ -26,7 +26,7 @@ TESTS = (
     "tests/unit/test_storage.py",
     "tests/unit/test_settings.py",
     "tests/telemetry/test_receiver.py",
-    "tests/cli/test_cluster_commands.py",
+    "tests/cli/cluster_commands",
     "tests/cli/test_extras.py",
     "tests/cluster/test_documents.py",
     "tests/cluster/test_ledger.py",
