@@ -33,6 +33,13 @@ TIMEOUT_S_MAX = 86_400.0
 PORT_MAX = 65_535
 
 _PANEL = "Connection"
+
+
+def _pem_file(help_: str) -> tuple[Any, None]:
+    option = typer.Option(exists=True, dir_okay=False, metavar="FILE", help=help_, rich_help_panel=_PANEL)
+    return Annotated[Path | None, option], None
+
+
 _OPTIONS: dict[str, tuple[Any, Any]] = {
     "gateway": (
         Annotated[
@@ -62,46 +69,10 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
         ],
         None,
     ),
-    "ca": (
-        Annotated[
-            Path | None,
-            typer.Option(
-                exists=True,
-                dir_okay=False,
-                metavar="FILE",
-                help="Use TLS, and trust gateways whose certificate this authority signed (PEM).",
-                rich_help_panel=_PANEL,
-            ),
-        ],
-        None,
-    ),
-    "cert": (
-        Annotated[
-            Path | None,
-            typer.Option(
-                exists=True,
-                dir_okay=False,
-                metavar="FILE",
-                help="Our own certificate (PEM).",
-                rich_help_panel=_PANEL,
-            ),
-        ],
-        None,
-    ),
+    "ca": _pem_file("Use TLS, and trust gateways whose certificate this authority signed (PEM)."),
+    "cert": _pem_file("Our own certificate (PEM)."),
     # Not --key: that is the key of a message.
-    "cert_key": (
-        Annotated[
-            Path | None,
-            typer.Option(
-                exists=True,
-                dir_okay=False,
-                metavar="FILE",
-                help="The key of --cert (PEM).",
-                rich_help_panel=_PANEL,
-            ),
-        ],
-        None,
-    ),
+    "cert_key": _pem_file("The key of --cert (PEM)."),
     "server_name": (
         Annotated[
             str | None,

@@ -241,18 +241,19 @@ class Reading:
             self._ends[group.id] = (now, end)
         return end > offset
 
-    async def _open(
+    def _open(
         self, name: str, group: str, start: StartAt, stop_at_end: bool
     ) -> AsyncGenerator[ReadGroupResponse, None]:
         if self._is_local(name):
-            async with contextlib.aclosing(self.node.logs.read(group, start, stop_at_end)) as responses:
-                async for response in responses:
-                    yield response
-            return
+            return self.node.logs.read(group, start, stop_at_end)
+        request = ReadGroupRequest(group=group, start=start, stop_at_end=stop_at_end, alive=True)
+        return self._ask(name, lambda stub: stub.ReadGroup(request))
+
+    async def _ask(self, name: str, begin: Callable[[SequencerServiceStub], Any]) -> AsyncGenerator[Any, None]:
+        """What a replica in another process answers."""
         # Held until the end: a channel that nobody holds any more is closed.
         channel = self._channel(name)
-        request = ReadGroupRequest(group=group, start=start, stop_at_end=stop_at_end, alive=True)
-        call: Any = SequencerServiceStub(channel).ReadGroup(request)
+        call = begin(SequencerServiceStub(channel))
         try:
             async for response in call:
                 yield response
@@ -281,24 +282,17 @@ class Reading:
                 raise stopping() from None
             raise
 
-    async def _open_live(self, name: str, group: str) -> AsyncGenerator[ReadLiveResponse, None]:
+    def _open_live(self, name: str, group: str) -> AsyncGenerator[ReadLiveResponse, None]:
         if self._is_local(name):
-            self.node.logs.check_served(group)
-            async with contextlib.aclosing(self.node.live.read(group)) as deliveries:
-                async for entries in deliveries:
-                    yield ReadLiveResponse(entries=entries)
-            return
-        channel = self._channel(name)
-        call: Any = SequencerServiceStub(channel).ReadLive(ReadLiveRequest(group=group, alive=True))
-        try:
-            async for response in call:
-                yield response
-        except grpc.aio.AioRpcError as error:
-            if error.code() == grpc.StatusCode.UNAVAILABLE:
-                self._forget(name, channel)
-            raise refused_from(error) from None
-        finally:
-            call.cancel()
+            return self._live_here(group)
+        request = ReadLiveRequest(group=group, alive=True)
+        return self._ask(name, lambda stub: stub.ReadLive(request))
+
+    async def _live_here(self, group: str) -> AsyncGenerator[ReadLiveResponse, None]:
+        self.node.logs.check_served(group)
+        async with contextlib.aclosing(self.node.live.read(group)) as deliveries:
+            async for entries in deliveries:
+                yield ReadLiveResponse(entries=entries)
 
     def _choose(self, group: Group, turn: int) -> str:
         """Our own copy if there is one, then those that are believed to be up."""
