@@ -21,6 +21,7 @@ from ordercast.client.session import (
     SPREAD,
     Session,
     backoff_s,
+    wait_s,
 )
 from ordercast.client.types import Receipt, message_id
 from ordercast.core.session_token import PARTS_MAX, merge
@@ -187,6 +188,12 @@ def test_an_idle_session_dials_nobody_and_waits_for_nothing():
 def test_backoff_grows_to_its_bound_and_is_spread():
     assert backoff_s(0, 0.0) < backoff_s(0, 0.99) < backoff_s(3, 0.0)
     assert backoff_s(10_000, 1.0) == BACKOFF_S_MAX
+
+
+def test_nobody_comes_back_sooner_than_a_gateway_says():
+    assert wait_s(3, Unavailable("no quorum"), 0.5) == backoff_s(3, 0.5)
+    assert wait_s(3, Unavailable("no quorum", retry_after=0.001), 0.5) == backoff_s(3, 0.5)
+    assert wait_s(3, Unavailable("no quorum", retry_after=9.0), 0.5) == 9.0
 
 
 @pytest.mark.parametrize(

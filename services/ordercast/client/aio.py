@@ -22,7 +22,7 @@ from ordercast.client.aio_live import LiveSubscription
 from ordercast.client.aio_silence import answered
 from ordercast.client.aio_subscription import Subscription
 from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
-from ordercast.client.session import IN_FLIGHT_MAX, Session, backoff_s
+from ordercast.client.session import IN_FLIGHT_MAX, Session, wait_s
 from ordercast.client.tracing import current_context
 from ordercast.client.types import (
     TLS,
@@ -435,7 +435,7 @@ class Connection(AsyncAdmin):
                 error = transport.to_error(failure)
             except Unavailable as silent:
                 error = silent
-            wait = max(backoff_s(attempt, random.random()), error.retry_after or 0.0)
+            wait = wait_s(attempt, error, random.random())
             if not isinstance(error, Unavailable) or _now() + wait >= until:
                 raise error
             attempt += 1

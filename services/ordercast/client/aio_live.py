@@ -15,7 +15,7 @@ from ordercast.client.aio_silence import attended
 from ordercast.client.aio_subscription import Gateways
 from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
 from ordercast.client.live import LiveDelivery, LiveReader
-from ordercast.client.session import backoff_s
+from ordercast.client.session import wait_s
 from ordercast.v1.gateway_pb2 import SubscribeLiveResponse
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 
@@ -54,7 +54,7 @@ class LiveSubscription:
                         if not isinstance(error, Unavailable):
                             raise
                         trouble = error
-                    await asyncio.sleep(max(backoff_s(attempt, random.random()), trouble.retry_after or 0.0))
+                    await asyncio.sleep(wait_s(attempt, trouble, random.random()))
                     attempt += 1
         except TimeoutError:
             raise DeadlineExceeded(f"could not subscribe within the timeout: {trouble.message}") from None

@@ -18,7 +18,7 @@ from ordercast.client.errors import (
     OutcomeUnknown,
     Unavailable,
 )
-from ordercast.client.session import backoff_s
+from ordercast.client.session import wait_s
 from ordercast.client.subscription import Reader
 from ordercast.client.types import Delivery
 from ordercast.v1.gateway_pb2 import SetCursorRequest, SubscribeResponse
@@ -158,7 +158,7 @@ class Subscription:
                     failures = 0
                 if self._has_ended or not self._trouble.is_retryable:
                     return
-                delay = max(backoff_s(failures, random.random()), self._trouble.retry_after or 0.0)
+                delay = wait_s(failures, self._trouble, random.random())
                 failures += 1
                 gateway += 1
                 await asyncio.sleep(delay)

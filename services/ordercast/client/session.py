@@ -80,6 +80,11 @@ def backoff_s(failures: int, chance: float) -> float:
     return longest * (0.5 + chance / 2)
 
 
+def wait_s(failures: int, trouble: OrdercastError, chance: float) -> float:
+    """Before it is tried again: as above, and no less than the gateway said."""
+    return max(backoff_s(failures, chance), trouble.retry_after or 0.0)
+
+
 class Session(Generic[H]):
     """One producer. `producer` is its id; `instance` are random bytes that no other instance of it has."""
 

@@ -20,7 +20,7 @@ from ordercast.client.addresses import Addresses
 from ordercast.client.admin import SyncAdmin
 from ordercast.client.call_threads import JOIN_S, CallThreads
 from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
-from ordercast.client.session import IN_FLIGHT_MAX, Session, backoff_s
+from ordercast.client.session import IN_FLIGHT_MAX, Session, wait_s
 from ordercast.client.sync_live import SyncLiveSubscription
 from ordercast.client.sync_silence import answered
 from ordercast.client.sync_subscription import SyncSubscription
@@ -370,7 +370,7 @@ class SyncConnection(SyncAdmin):
                 error = transport.to_error(failure)
             except Unavailable as silent:
                 error = silent
-            wait = max(backoff_s(attempt, random.random()), error.retry_after or 0.0)
+            wait = wait_s(attempt, error, random.random())
             if not isinstance(error, Unavailable) or time.monotonic() + wait >= until:
                 raise error
             attempt += 1

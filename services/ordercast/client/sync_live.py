@@ -13,7 +13,7 @@ from ordercast.client import transport
 from ordercast.client.call_threads import CallThreads
 from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, Unavailable
 from ordercast.client.live import LiveDelivery, LiveReader
-from ordercast.client.session import backoff_s
+from ordercast.client.session import wait_s
 from ordercast.client.sync_silence import SilenceWatch
 from ordercast.client.sync_subscription import SyncGateways
 from ordercast.v1.gateway_pb2 import SubscribeLiveResponse
@@ -45,7 +45,7 @@ class SyncLiveSubscription:
                 self._open(attempt)
                 return self
             except Unavailable as trouble:
-                wait = max(backoff_s(attempt, random.random()), trouble.retry_after or 0.0)
+                wait = wait_s(attempt, trouble, random.random())
                 if time.monotonic() + wait >= until:
                     message = f"could not subscribe within the timeout: {trouble.message}"
                     raise DeadlineExceeded(message) from None

@@ -17,7 +17,7 @@ from ordercast.client.errors import (
     OutcomeUnknown,
     Unavailable,
 )
-from ordercast.client.session import backoff_s
+from ordercast.client.session import wait_s
 from ordercast.client.subscription import Reader
 from ordercast.client.sync_silence import SilenceWatch
 from ordercast.client.types import Delivery
@@ -162,7 +162,7 @@ class SyncSubscription:
             with self._changed:
                 if self._reader.started is not None:
                     failures = 0
-                delay = max(backoff_s(failures, random.random()), trouble.retry_after or 0.0)
+                delay = wait_s(failures, trouble, random.random())
                 self._is_over = self._has_ended or self._is_stopping or not trouble.is_retryable
                 self._changed.notify_all()
                 if not self._is_over:
