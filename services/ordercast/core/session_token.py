@@ -178,15 +178,8 @@ def covers(one: Seen, other: Seen) -> bool:
     mine = {time.group: time for time in one.times}
     if one.epoch < other.epoch or not all(_is_covered(time, mine.get(time.group)) for time in other.times):
         return False
-    theirs = {time.group: time for time in other.times}
-    return all(_is_settled(group, one, mine.get(group), theirs.get(group)) for group in other.open)
-
-
-def _is_settled(group: str, one: Seen, mine: GroupTime | None, theirs: GroupTime | None) -> bool:
-    """What is open in the other one is open here too, or confirmed: see `Stamp.settles` of the protocol."""
-    if group in one.open or group in one.confirmed:
-        return True
-    return mine is not None and theirs is not None and mine.view == theirs.view
+    # What is open in the other one is open here too, or confirmed: see `Stamp.settles` of the protocol.
+    return all(group in one.open or group in one.confirmed for group in other.open)
 
 
 def _is_covered(time: GroupTime, by: GroupTime | None) -> bool:

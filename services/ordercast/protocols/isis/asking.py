@@ -168,19 +168,13 @@ class Asking:
 
     def _is_answered(self, replica: Replica, asked: Asked) -> bool:
         parts = self.machine.parts
-        if asked.open is None and self._has_delivered(replica, asked.time):
+        # Who has delivered it holds, or knows to be cast, whatever precedes it.
+        if asked.open is None and replica.has_delivered(asked.time):
             asked.open = dict.fromkeys(parts.open_in(replica.name))
         if asked.open is None:
             return False
         asked.open = {id_: None for id_ in asked.open if parts.holds(id_)}
         return not asked.open
-
-    def _has_delivered(self, replica: Replica, time: Time) -> bool:
-        """Then it holds, or knows to be cast, whatever precedes it. Who is in no view cannot tell."""
-        if not replica.eras:
-            return False
-        era = replica.eras[0]
-        return Time(era.view, dict(enumerate(era.delivered))).covers(time)
 
     def _answer(self, group: str, source: str, time: Time) -> None:
         confirmed = self.machine.confirmed.of(group)

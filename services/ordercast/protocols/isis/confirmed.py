@@ -95,8 +95,12 @@ class Confirmed:
         if joined is None:
             return Seen(open=[group]) if is_open else None
         seen = joined.message()
-        (seen.open if is_open else seen.confirmed).append(group)
+        (seen.open if is_open or self._is_ahead(replica, joined) else seen.confirmed).append(group)
         return seen
+
+    def _is_ahead(self, replica: Replica, joined: Joined) -> bool:
+        """It names a cast of the group that we have not delivered there, and what precedes that may be open."""
+        return not replica.has_delivered(joined.times.get(replica.name, Time()))
 
 
 def seen_with(seen: Seen, read: Seen) -> Seen:

@@ -266,8 +266,10 @@ class Flushing:
         contributions = attempt.contributions()
         if not computes or not contributions:
             return
-        said = [flush for flush in attempt.flushes.values() if not flush.behind]
-        if any(key not in attempt.casts for key in cut.needed(contributions)) or self._lacks(attempt, said):
+        said = {name: flush for name, flush in attempt.flushes.items() if not flush.behind}
+        # What we said ourselves may be confirmed by now, and forgotten: nobody would tell us of it again.
+        by_others = [flush for name, flush in said.items() if name != self.machine.process]
+        if any(key not in attempt.casts for key in cut.needed(contributions)) or self._lacks(attempt, by_others):
             return  # It comes again, behind a new connection.
         attempt.ending = cut.compute(
             contributions,
@@ -276,7 +278,7 @@ class Flushing:
             lambda key: attempt.times[key],
             lambda key: attempt.casts[key].epoch,
         )
-        attempt.confirmed = [flush.confirmed for flush in said]
+        attempt.confirmed = [flush.confirmed for flush in said.values()]
         self._take_over(replica)
         if self._is_coordinator(replica):
             concerned = (*replica.group.replicas, *replica.group.leaving)

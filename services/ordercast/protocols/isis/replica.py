@@ -104,6 +104,10 @@ class Replica:
             return self.eras[-1]
         return self.saved
 
+    def has_delivered(self, time: times.Time) -> bool:
+        """All that this time of the group names. Who is in no view cannot tell."""
+        return bool(self.eras) and time.is_covered(self.eras[0].view, self.eras[0].delivered)
+
     def follow(self, group: Group) -> None:
         self.group = group
         if self.eras and self.is_sealed:

@@ -108,14 +108,12 @@ class Stamp:
     def settles(self, group: str, other: "Stamp") -> bool:
         """What is open in the other one is confirmed in this one.
 
-        Times that name single casts were joined with the parts of those. A bare view number was not: whoever said
-        it may know nothing of that group but that the view is complete. So a later view settles nothing, unless
-        its group is marked as confirmed.
+        A time that covers it is not enough, for a stamp names casts of a group whose predecessors nobody joined:
+        those of a confirmation. m is for b and d, and open in d; n is for a and d, behind m in d, and confirmed.
+        Whoever reads n in a hears of its cast in d, which covers m's, and nothing of where m is in b.
         """
         mine, theirs = self.times.get(group, Time()), other.times.get(group, Time())
-        if group in self.open or not mine.covers(theirs):
-            return False
-        return group in self.confirmed or mine.view == theirs.view
+        return group in self.confirmed and mine.covers(theirs)
 
     def _confirms_for_both(self, group: str, other: "Stamp") -> bool:
         if group not in self.confirmed:

@@ -151,6 +151,48 @@ class AskedOfOneWhoLacksIt(ReadAndAnswered):
     through = "n7"
 
 
+class ReadTwice(Schedule):
+    """m is for b and d, and n3 casts it in d; what d's members say to those of b does not come. n is for a and d,
+    n3 casts it in d behind m, and all its parts are cast. A client reads n in d, where m is open. Then it reads
+    something else, from somebody who knows where n is and not where m is, and answers in b through n1."""
+
+    mutant = "times-alone-settle-what-is-open"
+    groups: ClassVar = {"a": ("n6", "n7", "n8"), "b": ("n1", "n4", "n5"), "d": ("n2", "n3", "n9")}
+    #: Where it reads then.
+    reads_then = ("a", "n6")
+
+    def play(self, stage: Stage) -> None:
+        self.before(stage)
+        for name in self.groups["d"]:
+            stage.hold(name, *self.groups["b"])
+        stage.publish("c1", "b", "d", through="n3")  # m
+        stage.run(0.02)
+        stage.publish("c2", "a", "d", through="n6")  # n
+        stage.run(0.02)
+        stage.sees("c3", "d", at="n3")
+        group, process = self.reads_then
+        stage.sees("c3", group, at=process)
+        stage.publish("c3", "b", through="n1")
+        stage.run(0.02)
+        stage.finish()
+
+    def before(self, stage: Stage) -> None:
+        """Before m and n."""
+
+
+class ReadFromOneWhoLacksIt(ReadTwice):
+    """It reads in d once more, at n9, which is in a too: so n9 knows where n is, and has nothing from n3."""
+
+    mutant = "confirmed-ahead-of-what-is-delivered"
+    groups: ClassVar = {"a": ("n6", "n7", "n9"), "b": ("n1", "n4", "n5"), "d": ("n2", "n3", "n9")}
+    reads_then = ("d", "n9")
+
+    def before(self, stage: Stage) -> None:
+        stage.publish("c4", "d", through="n2")
+        stage.run(0.02)
+        stage.hold("n3", "n9")
+
+
 def join(stage: Stage, group: str, newcomer: str) -> None:
     """It copies the log, and is a member from the next view on, which everybody has heard of."""
     members = stage.membership.placement[group]
@@ -233,6 +275,8 @@ PART_SCHEDULES: dict[str, type[Schedule]] = {
         ReadWhenAllPartsAreCast,
         CastWhileItIsAsked,
         AskedOfOneWhoLacksIt,
+        ReadTwice,
+        ReadFromOneWhoLacksIt,
         NewcomerAnswers,
         NewcomerIsRead,
         AllOfOneGroupRestart,

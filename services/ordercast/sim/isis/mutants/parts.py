@@ -54,10 +54,21 @@ def _only_that_they_are_cast(self: Asking, group: str, until: Time, stamp: Times
 
 
 @mutant(
-    "answered-before-it-is-delivered", "who answers has all that precedes the time", (Asking, "_has_delivered")
+    "answered-before-it-is-delivered", "who answers has all that precedes the time", (Replica, "has_delivered")
 )
-def _as_things_are(self: Asking, replica: Replica, time: Time) -> bool:
-    return bool(replica.eras)
+def _as_things_are(self: Replica, time: Time) -> bool:
+    return bool(self.eras)
+
+
+@mutant("times-alone-settle-what-is-open", "only a mark settles what is open", (Stamp, "settles"))
+def _covered_is_settled(self: Stamp, group: str, other: Stamp) -> bool:
+    mine, theirs = self.times.get(group, Time()), other.times.get(group, Time())
+    return group not in self.open and mine.covers(theirs)
+
+
+@mutant("confirmed-ahead-of-what-is-delivered", "what precedes may be open", (Confirmed, "_is_ahead"))
+def _never_ahead(self: Confirmed, *_: Any) -> bool:
+    return False
 
 
 # ------------------------------------------------------------------------------------------------- newcomers
