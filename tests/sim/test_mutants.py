@@ -31,6 +31,12 @@ def test_the_schedule_that_catches_a_mutant_is_harmless_to_the_real_code(name: s
     assert violation is None
 
 
+def test_each_schedule_is_for_a_mutant_and_each_mutant_has_a_name_of_its_own() -> None:
+    names = [mutant.name for mutant in CATALOGUE]
+    assert len(dict.fromkeys(names)) == len(names)
+    assert [name for name in SCHEDULES if name not in names] == []
+
+
 def test_a_mutant_leaves_no_trace_behind() -> None:
     before = run_seed(3).digest
     with CATALOGUE[0].applied():

@@ -229,12 +229,15 @@ class Proposer:
             return []
         votes = [vote for vote in attempt.promises.values() if vote is not None]
         if votes:
-            # The only value that an earlier round can have decided.
-            attempt.value = max(votes)[1]
+            attempt.value = self.to_take_over(votes)
         if attempt.value is None:
             attempt.phase = Phase.WANTS_VALUE
             return []
         return self._send_accepts(attempt, event.now)
+
+    def to_take_over(self, votes: list[tuple[RoundKey, bytes]]) -> bytes:
+        """[Paxos P2c] That of the highest round: the only value that an earlier round can have decided."""
+        return max(votes)[1]
 
     def _on_accepted(self, attempt: Attempt, event: Receive) -> list[Effect]:
         if attempt.phase is not Phase.ACCEPT or round_key(event.message.round) != attempt.round:

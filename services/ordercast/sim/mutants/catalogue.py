@@ -15,7 +15,7 @@ from ordercast.gateway.opened import Open
 from ordercast.gateway.producer import Producer
 from ordercast.protocols.forgetting import DestinationSet
 from ordercast.protocols.idempotence import ProducerState, ProducerTable, SetKey
-from ordercast.protocols.paxos.acceptor import Acceptor
+from ordercast.protocols.paxos.acceptor import Acceptor, RoundKey
 from ordercast.protocols.paxos.proposer import Attempt, Proposer
 from ordercast.protocols.scalatom.catchup import CatchUp
 from ordercast.protocols.scalatom.copying import Copying
@@ -27,7 +27,7 @@ from ordercast.protocols.scalatom.implied import Implied
 from ordercast.protocols.scalatom.machine import Scalatom
 from ordercast.protocols.scalatom.recovery import Recovery
 from ordercast.protocols.scalatom.repair import Repair
-from ordercast.protocols.scalatom.replica import Replica, Retirement
+from ordercast.protocols.scalatom.replica import Delivered, Replica, Retirement
 from ordercast.protocols.scalatom.stamping import Stamping
 from ordercast.sim.mutants.mutant import Mutant, register
 from ordercast.v1.common_pb2 import Envelope, RangeOutcome, Span
@@ -168,6 +168,11 @@ def _no_recovery(self: Acceptor, records: Any) -> None:
     pass
 
 
+@mutant("lowest-vote-taken-over", "Paxos: the vote of the highest round", (Proposer, "to_take_over"))
+def _lowest_vote(self: Proposer, votes: list[tuple[RoundKey, bytes]]) -> bytes:
+    return min(votes)[1]
+
+
 _propose = Scalatom.propose
 
 
@@ -295,6 +300,14 @@ def _early_done(self: Stamping, envelope: Envelope, names: tuple[str, ...], unde
 @mutant("receipt-taken-as-finished", "E8", (Gateway, "is_finished"))
 def _early_finished(self: Gateway, opened: Open) -> bool:
     return opened.answered
+
+
+_is_finished_in = Repair.is_finished_in
+
+
+@mutant("buried-when-one-of-its-groups-has-it", "E8: a majority of every group", (Repair, "is_finished_in"))
+def _finished_anywhere(self: Repair, name: str, delivered: Delivered) -> bool:
+    return any(_is_finished_in(self, destination.group, delivered) for destination in delivered.destinations)
 
 
 _snapshot = Copying.snapshot

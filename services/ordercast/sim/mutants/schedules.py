@@ -177,6 +177,30 @@ class VotesLost(Schedule):
         stage.finish()
 
 
+class TwoRoundsWithVotes(Schedule):
+    """[Paxos] n6 alone has voted for 101, in round 0. n1 takes over: {n4, n5} know of no vote, so it has 0 decided
+    in a higher round. n2 takes over too and finds both votes, of n5 and n6. Only the later one can be decided."""
+
+    mutant = "lowest-vote-taken-over"
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+
+    def play(self, stage: Stage) -> None:
+        stage.raise_clock("n3", "a", 100)
+        stage.block("n3", "n1", "n2", "g1", "n4", "n5")
+        stage.block("n1", "n6")
+        stage.block("n2", *ACCEPTORS)
+        stage.publish("c1", "a")
+        stage.run(0.02)
+        stage.block("n1", "n2", "n3", "g1")
+        stage.run(1.0)
+        stage.block("n2", "n1")
+        stage.open("n2", "n5", "n6")
+        stage.run(2.0)
+        stage.open("n3", "n2")  # with the clock of n3, n2 can deliver
+        stage.run(1.0)
+        stage.finish()
+
+
 class RoundZeroTwice(Schedule):
     """n3 has 101 chosen by {n4, n5} in round 0, tells n1, and restarts without memory. If round 0 is still its
     own, it has 0, from other stamps, chosen by {n5, n6}."""
@@ -356,6 +380,29 @@ class ReceiptIsNotFinished(Schedule):
         stage.finish()
 
 
+class OneGroupHasIt(Schedule):
+    """[E8] m is durable in b. In a it was delivered, so that a receipt is out, and n1 has lost that in a crash.
+    The gateway of m is over. If it is enough for a burial that b has m, acceptors forget what they voted for. b is
+    lost for good, and nobody can tell n1 the number of m."""
+
+    mutant = "buried-when-one-of-its-groups-has-it"
+    groups: ClassVar = {"a": ("n1",), "b": ("n7", "n8", "n9")}
+
+    def play(self, stage: Stage) -> None:
+        stage.raise_clock("n9", "b", 100)  # so that the stamps leave the number open, and acceptors vote
+        stage.publish("c2", "a", "b")  # m, coordinator n9
+        stage.run(0.004)  # n1 has stamped it, and knows no number yet
+        stage.slow_disk("n1", 30.0)
+        stage.run(0.02)
+        stage.crash("n1")
+        stage.crash("g2")
+        stage.restart("g2")
+        stage.run(3.0)
+        for name in ("n7", "n8", "n9"):
+            stage.crash(name)
+        stage.finish("n7", "n8", "n9")
+
+
 class NeededGroupRemoved(Schedule):
     """A group goes when nobody needs it: {n1, n2, n3} hold m, which n7 has not got. Without d they order it alone,
     and m is delivered in one of its two groups."""
@@ -428,6 +475,7 @@ SCHEDULES: dict[str, type[Schedule]] = {
         ClockGoesBack,
         DecidedButNotKnown,
         VotesLost,
+        TwoRoundsWithVotes,
         RoundZeroTwice,
         Reopened,
         NotAllStamps,
@@ -436,6 +484,7 @@ SCHEDULES: dict[str, type[Schedule]] = {
         GatewayCameBack,
         DoneBeforeDelivery,
         ReceiptIsNotFinished,
+        OneGroupHasIt,
         NeededGroupRemoved,
         LogNamesAGoneGroup,
         AwayWhenTheGroupWent,
