@@ -82,9 +82,7 @@ class Recovery:
         for envelope in stamped:
             self._recover_stamped(envelope)
         self.restore_clock()
-        for replica in machine.replicas.values():
-            # What was forgotten before the crash is not known one by one any more.
-            replica.history.forget_all_below(replica.clock, replica.last_key)
+        self.restore_forgotten()
 
     def _starts(self, saved: list[tuple[bytes, bytes]]) -> dict[str, StartedRecord]:
         found = {k: v for k, v in saved if k[:1] == records.STARTED}
@@ -113,6 +111,11 @@ class Recovery:
         machine.clock = machine.restored = machine.reserved
         for replica in machine.replicas.values():
             replica.clock = machine.restored
+
+    def restore_forgotten(self) -> None:
+        """[E8] What was forgotten before the crash is not known one by one any more: F is as high as it can be."""
+        for replica in self.machine.replicas.values():
+            replica.history.forget_all_below(replica.clock, replica.last_key)
 
     def _recover_delivered(self, replica: Replica, value: bytes) -> None:
         record = DeliveredRecord.FromString(value)

@@ -1,5 +1,5 @@
 """Mutants of SCALATOM, its consensus and the gateway, while groups keep their replicas (configurations.py has
-others).
+others), and nothing that was stored is lost (restarts.py).
 """
 
 from collections.abc import Callable, Iterable

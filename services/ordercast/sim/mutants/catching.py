@@ -13,12 +13,14 @@ from ordercast.sim.mutants.catalogue import CATALOGUE as FIXED
 from ordercast.sim.mutants.configuration_schedules import CONFIGURATION_SCHEDULES
 from ordercast.sim.mutants.configurations import RECONFIGURING
 from ordercast.sim.mutants.mutant import Mutant
+from ordercast.sim.mutants.restart_schedules import RESTART_SCHEDULES
+from ordercast.sim.mutants.restarts import RESTARTING
 from ordercast.sim.mutants.schedules import SCHEDULES as FIXED_SCHEDULES
 from ordercast.sim.run import run_seed
 from ordercast.sim.stage import verdict
 
-CATALOGUE = [*FIXED, *RECONFIGURING]
-SCHEDULES = FIXED_SCHEDULES | CONFIGURATION_SCHEDULES
+CATALOGUE = [*FIXED, *RESTARTING, *RECONFIGURING]
+SCHEDULES = FIXED_SCHEDULES | RESTART_SCHEDULES | CONFIGURATION_SCHEDULES
 
 #: A mutant that random runs catch more rarely than this has a schedule of its own.
 SEEDS_MAX = 200
