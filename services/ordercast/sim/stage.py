@@ -125,11 +125,18 @@ class Stage:
         self.run(0.01)
         self.cluster.membership.remove_clear()
 
+    def prepare(self, group: str, replicas: tuple[str, ...], acceptors: tuple[str, ...] | None = None) -> None:
+        """Newcomers copy the log when they are told: nobody is."""
+        self.cluster.reconfiguration.prepare(group, replicas, acceptors or self.acceptors or replicas)
+
+    def begin(self, group: str) -> None:
+        """The next configuration begins, as it was prepared, wherever newcomers are. Nobody is told."""
+        self.cluster.reconfiguration.begin(group)
+
     def change(self, group: str, replicas: tuple[str, ...], acceptors: tuple[str, ...] | None = None) -> None:
         """The next configuration begins. Nobody is told, and newcomers copy the log when they are."""
-        reconfiguration = self.cluster.reconfiguration
-        reconfiguration.next[group] = (replicas, acceptors or self.acceptors or replicas)
-        reconfiguration.begin(group)
+        self.cluster.reconfiguration.next[group] = (replicas, acceptors or self.acceptors or replicas)
+        self.begin(group)
 
     def look(self) -> None:
         """At who has started, once that is durable. Nobody is told what comes of it."""

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from ordercast.protocols.scalatom.settings import Settings
-from ordercast.sim.stage import Schedule, Stage
+from ordercast.sim.stage import ACCEPTORS, Schedule, Stage
 
 NEW_ACCEPTORS = ("n7", "n8", "n9")
 
@@ -74,6 +74,75 @@ class ImpliedAndUntold(Schedule):
         stage.finish()
 
 
+class ImpliedBeforeTwoChanges(Schedule):
+    """n3 knows, by the stamps alone, that m is decided at 0, and tells nobody. In the next configuration n1 and n7
+    start, with that stamp, and get nothing decided; n2 never starts. They change again, and {n1, n2} are heard. n2
+    had nothing to stamp m with: if it is taken for one that had not stamped it, m gets a fresh stamp."""
+
+    mutant = "idle-member-counts-as-one-that-had-not-stamped"
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+    spare = ("n7", "n8")
+    settings = Settings()
+
+    def play(self, stage: Stage) -> None:
+        stage.publish("c1", "a")  # coordinator n3
+        stage.run(0.0025)  # stamps are under way; a decision of n3 goes nowhere
+        stage.block("n3", "n1", "n2", "g1")
+        stage.run(0.02)
+        stage.block("n3", "n7", "n8", *ACCEPTORS)
+        for name in ("n1", "n2", "n7"):
+            stage.block(name, *ACCEPTORS)
+        stage.block("n1", "n2")
+        stage.change("a", ("n1", "n2", "n7"))
+        stage.tell("n1", "n2", "n7", *ACCEPTORS, "g1", "g2")
+        stage.run(0.0015)  # n7 has asked n2 for what it had
+        stage.block("n7", "n2")
+        stage.run(0.5)
+        stage.look()
+        stage.block("n7", "n1", "n8")
+        stage.open("n1", "n2", *ACCEPTORS)
+        stage.open("n2", *ACCEPTORS)
+        stage.change("a", ("n1", "n2", "n8"))
+        stage.tell("n1", "n2", "n8", *ACCEPTORS, "g1", "g2")
+        stage.run(2.0)
+        stage.finish()
+
+
+class NewcomersStartFromOne(Schedule):
+    """n3 alone has delivered m, and n7 has copied its log. All are replaced, and n3 is not heard. n7 starts from
+    what {n1, n2} had: m is open there, and n7, which has it, does not pass it on. n8 and n9 start from what n7
+    passes on. If that does not tell them to get as far in the log as n7 is, they order m2 as if there were no
+    m."""
+
+    mutant = "passed-on-without-the-own-position"
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+    spare = ("n7", "n8", "n9")
+
+    def play(self, stage: Stage) -> None:
+        for name in ("n3", "g1"):
+            stage.block(name, "n8", "n9")
+        for name in ("n1", "n2"):
+            stage.block(name, "n7", "n8", "n9", *ACCEPTORS)
+        stage.publish("c1", "a")  # m, coordinator n3
+        stage.run(0.0025)  # stamps are under way; a decision of n3 goes nowhere
+        stage.block("n3", "n1", "n2")
+        stage.run(0.05)
+        stage.prepare("a", ("n7", "n8", "n9"))
+        stage.tell("n3", "n7")
+        stage.run(1.5)
+        stage.block("n3", "n7")
+        for name in ("n1", "n2"):
+            stage.open(name, "n7")
+        stage.begin("a")
+        stage.tell("n1", "n2", "n7", "n8", "n9", *ACCEPTORS, "g1", "g2")
+        stage.run(0.4)
+        stage.block("n7", "n8", "n9")
+        stage.block("g2", "n7")
+        stage.publish("c2", "a")  # m2, coordinator n9
+        stage.run(0.5)
+        stage.finish()
+
+
 class NewAcceptorsKnowNothing(Schedule):
     """{n4, n5} have chosen 0 for m, from the stamps of n1 and n3, and only n3 knows. All acceptors are replaced.
     If
@@ -118,6 +187,41 @@ class OneHadNotStamped(Schedule):
         stage.open("n1", "n2")
         stage.change("a", ("n1", "n2", "n7"))
         stage.tell("n1", "n2", "n7", "n4", "n5", "n6", "g1", "g2")
+        stage.run(2.0)
+        stage.finish()
+
+
+class OneNeverStarted(Schedule):
+    """As before, but in a group of five, of which n3 has never started. m' is stamped by n1 alone, and m was
+    delivered by the clocks of {n2, n7, n8}. They change again, and {n1, n2, n3} are heard. If n3 is counted as one
+    that had stamped m', that makes two, as many as have started: m' keeps its old stamp, and comes before m."""
+
+    mutant = "idle-member-counts-as-one-that-had-stamped"
+    groups: ClassVar = {"a": ("n1", "n2", "n3", "n7", "n8"), "c": ("n8",)}
+    spare = ("n9",)
+
+    def play(self, stage: Stage) -> None:
+        started = ("n1", "n2", "n7", "n8")
+        stage.change("a", ("n1", "n2", "n3", "n7", "n8"))
+        stage.tell(*started, *ACCEPTORS, "g1", "g2")
+        stage.run(0.5)
+        stage.look()
+        stage.tell(*started, *ACCEPTORS, "g1", "g2")
+        stage.run(0.01)
+        for name in ("n2", "n7", "n8"):
+            stage.raise_clock(name, "a", 100)
+        stage.block("g1", "n2", "n3", "n7", "n8")
+        stage.block("n1", "n2", "n3", "n7", "n8")
+        stage.publish("c1", "a")  # m'
+        stage.run(0.01)
+        stage.block("g2", "n1")
+        stage.publish("c2", "a", "c")  # m, coordinator n8
+        stage.run(0.05)
+        for name in ("n7", "n8"):
+            stage.block(name, "n1", "n2", "n3", "n9")
+        stage.open("n1", "n2", "n3")
+        stage.change("a", ("n1", "n2", "n9"))
+        stage.tell("n1", "n2", "n3", "n9", *ACCEPTORS, "g1", "g2")
         stage.run(2.0)
         stage.finish()
 
@@ -248,8 +352,11 @@ CONFIGURATION_SCHEDULES: dict[str, type[Schedule]] = {
         NewcomersBeginAtZero,
         OneSealedIsNotEnough,
         ImpliedAndUntold,
+        ImpliedBeforeTwoChanges,
+        NewcomersStartFromOne,
         NewAcceptorsKnowNothing,
         OneHadNotStamped,
+        OneNeverStarted,
         DecidedBelowTheFreshStamp,
         DecidedBelowTheHighestEntry,
         VoteOfAnEarlierConfiguration,

@@ -60,6 +60,16 @@ RECONFIGURING.append(
 )
 
 
+_enough, _merged = Handing.enough, Handing.merged
+
+
+@mutant("passed-on-without-the-own-position", "it covers what its keeper has delivered", (Handing, "merged"))
+def _position_of_the_sealed(self: Handing, replica: Replica, parts: list[Part]) -> Part:
+    whole = _merged(self, replica, parts)
+    whole.position = max(part.position for part in parts)
+    return whole
+
+
 @mutant("open-message-forgotten", "open envelopes are handed over", (Handing, "_sealed"))
 def _nothing_open(self: Handing, replica: Replica) -> dict[bytes, HandedOver]:
     return {}
@@ -73,6 +83,34 @@ def _any_old_stamp(self: Handing, found: list[HandedOver], members: int) -> int 
 @mutant("fresh-stamp-though-all-had-stamped", "the stamp: implied numbers", (Handing, "stamp_of"))
 def _always_fresh(self: Handing, found: list[HandedOver], members: int) -> int | None:
     return None
+
+
+@mutant("idle-member-counts-as-one-that-had-not-stamped", "who never started there", (Handing, "enough"))
+def _idle_too(self: Handing, replica: Replica, starting: Starting) -> dict[str, Part] | None:
+    found = _enough(self, replica, starting)
+    if found is None or any(part.is_whole for part in found.values()):
+        return found
+    return found | {name: part for name, part in starting.parts.items() if part.is_idle}
+
+
+def _idle_has_stamped(self: Handing, replica: Replica, parts: list[Part]) -> Part:
+    started = [part for part in parts if not part.is_idle]
+    whole = _merged(self, replica, started)
+    for id_, handed in whole.envelopes.items():
+        found = [part.envelopes[id_] for part in started if id_ in part.envelopes]
+        if len(started) <= len(found) + len(parts) - len(started):
+            handed.rec_ts = max(one.rec_ts for one in found)
+    return whole
+
+
+RECONFIGURING.append(
+    Mutant(
+        "idle-member-counts-as-one-that-had-stamped",
+        "who never started there",
+        ((Handing, "enough", _idle_too), (Handing, "merged", _idle_has_stamped)),
+        reconfigures=True,
+    )
+)
 
 
 @mutant("history-entry-replaced-by-the-new-stamp", "the lowest entry is kept", (Handing, "enter"))
