@@ -170,6 +170,7 @@ def test_a_node_whose_disk_lost_what_it_had_synced_does_not_take_part(make_clust
     run_trial(cluster, during)
 
 
+@pytest.mark.long
 def test_a_node_whose_file_was_cut_off_says_so_and_leaves_it_as_it_is(make_cluster):
     cluster = make_cluster(fault_injection=True)
 

@@ -228,6 +228,7 @@ def damage(data: Path, database: str, prefix: bytes) -> list[bytes]:
     return chosen
 
 
+@pytest.mark.long
 def test_damaged_log_entries_are_found_when_they_are_read_and_replaced_by_a_peers(make_cluster):
     """The trial's judges read every replica from the beginning to the end."""
     cluster = make_cluster(fault_injection=True)

@@ -59,13 +59,8 @@ def test_replicas_are_added_and_removed_under_load(cluster):
     assert sizes == [4, 5, 4, 3]
 
 
-@pytest.mark.parametrize(
-    "victim",
-    [
-        "the newcomer",
-        *(pytest.param(other, marks=pytest.mark.long) for other in ("one that stays", "one that goes")),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("victim", ["the newcomer", "one that stays", "one that goes"])
 def test_a_process_is_killed_in_the_middle_of_a_change_and_comes_back(cluster, victim):
     word = victim.rpartition(" ")[2]
     groups = [f"{word}-a", f"{word}-b"]

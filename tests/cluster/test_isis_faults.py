@@ -51,6 +51,7 @@ def test_the_token_holder_is_killed_under_load_and_what_was_acknowledged_stays(c
     run_in_views(cluster, groups, during, ordering)
 
 
+@pytest.mark.long
 def test_a_process_that_comes_back_at_once_is_a_new_member(cluster):
     """Before anybody has missed it: it has another life, and that alone makes another view."""
     groups = ["at-once-a", "at-once-b"]

@@ -4,6 +4,7 @@ import os
 import shutil
 
 import grpc
+import pytest
 
 from ordercast.local.cluster import HOST, ClusterError, LocalCluster, free_ports, wait_until
 from ordercast.local.setup import create_groups
@@ -79,6 +80,7 @@ def test_a_cluster_is_founded_when_all_its_membership_nodes_were_there_and_not_b
     assert f"are {members}, and not {members},membership-4" in log_of(cluster, "membership-3")
 
 
+@pytest.mark.long
 def test_a_membership_node_without_its_disk_votes_again_when_the_old_disk_is_given_up(make_cluster):
     cluster = make_cluster(separate=True)
     lost = cluster.members["membership-3"]

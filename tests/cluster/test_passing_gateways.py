@@ -2,6 +2,8 @@
 
 import shutil
 
+import pytest
+
 import ordercast
 from ordercast.local.cluster import LocalCluster, Member, free_ports, wait_until
 from ordercast.local.setup import create_groups
@@ -48,6 +50,7 @@ def test_a_gateway_that_stops_is_forgotten_and_comes_back_with_any_disk(make_clu
     assert publish(gateway_of(cluster, gateway.name)) == {"a": 1}
 
 
+@pytest.mark.long
 def test_a_gateway_that_slept_until_it_was_forgotten_ends_and_begins_anew(make_cluster: MakeCluster) -> None:
     cluster, gateway = with_gateway(make_cluster, SHORT)
     cluster.pause(gateway.name)

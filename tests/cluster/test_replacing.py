@@ -55,6 +55,7 @@ def replace(cluster: LocalCluster, name: str, node: str) -> Group:
     return begin_change(cluster, name, "replace", node, stranger_to(cluster, group_of(cluster, name)))
 
 
+@pytest.mark.long
 def test_replicas_are_removed_and_added_where_every_service_is_a_process_of_its_own(make_cluster):
     """Acceptors that are nothing else have to hand their votes over, too."""
     cluster = make_cluster(separate=True, fault_injection=True)
@@ -108,6 +109,7 @@ def test_a_process_is_killed_in_the_middle_of_a_change_and_comes_back(cluster, v
     run_trial(cluster, during, groups)
 
 
+@pytest.mark.long
 def test_all_processes_are_killed_in_the_middle_of_changes(cluster):
     groups = ["all-a", "all-b", "all-c"]
 
