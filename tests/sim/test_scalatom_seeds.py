@@ -28,6 +28,11 @@ def test_no_seed_violates_a_property_while_replicas_come_and_go(first: int) -> N
     assert campaign.strikes["configuration_started"] > 0
 
 
+def test_nothing_of_a_gateway_that_is_over_stays_open_after_a_copy() -> None:
+    """A process kept what groups of it had stamped and forgotten, once another of its groups was copied."""
+    assert run_seed(92000281, reconfigure=True).violation is None
+
+
 @pytest.mark.parametrize("first", [1, pytest.param(9, marks=pytest.mark.long)])
 def test_raw_datagrams_with_a_third_lost_and_half_doubled_only_take_longer(first: int) -> None:
     for seed in range(first, first + 8):

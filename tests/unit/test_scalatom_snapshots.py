@@ -12,6 +12,7 @@ from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.copying import KEPT_S
 from ordercast.v1.sequencer_pb2 import (
     DeliveredRecord,
+    DoneRecord,
     FetchLog,
     HandOver,
     HandOverAsk,
@@ -23,6 +24,7 @@ from ordercast.v1.sequencer_pb2 import (
 from tests.unit.copying_host import LEARNING, asked, copier, copy, fetched, learner, part_of, source
 from tests.unit.driving import (
     CONFIGURATION,
+    LIVES,
     delivered,
     edited,
     envelope_of,
@@ -95,6 +97,32 @@ def test_a_member_that_was_away_too_long_copies_too_and_then_goes_on():
     assert delivered(host.order(later, 2000)) == [("a", 5, later.header.id)]
     span, fresh = host.logs["a"].entries[-1].outcomes[0].spans
     assert (span.duplicate, span.first_offset, fresh.first_offset) == (True, 4, 5), "it knows the producer"
+
+
+def test_what_other_groups_here_have_forgotten_goes_when_the_state_has_it_as_finished():
+    """n1 is in a, and copies c. It delivers m in both, and a hears that m is finished. What was kept of m for the
+    copy of c alone stayed for good when a state of c came in which m is finished, too: n1 had no stamp of m there.
+    """
+    host = Host(view=edited(VIEW, "c", learners="n1"))
+    m = envelope_of(1, "a", "c")
+    host.order(m, 5)
+    host.receive("n6", chunk_of(log_entry(5, m), group="c"))
+    later = envelope_of(2, "a", done=2)
+    host.order(later, 7)
+    assert (m.header.id in host.replica("a").delivered, m.header.id in host.replica("c").delivered) == (
+        False,
+        True,
+    )
+    host.receive("n6", chunk_of(group="c", position=1, head=2, begins=2))
+    finished = Snapshot(
+        group="c",
+        position=2,
+        order_key=key_of(8, envelope_of(3, "c")),
+        done=[DoneRecord(incarnation=LIVES["g1"], done=2)],
+    )
+    host.receive("n6", part_of(finished, group="c"))
+    assert host.replica("c").position == 2
+    assert m.header.id not in host.machine.held
 
 
 def test_nothing_is_delivered_while_a_member_copies():

@@ -251,9 +251,11 @@ class Copying:
             held.undelivered.pop(replica.name, None)
             if delivered is not None:
                 machine.learn(held, sn_of(delivered.key))
-            if replica.name in held.own and (delivered is None or delivered.buried):
-                replica.history.forget(held.id, replica.last_key)
+            if held.own and (delivered is None or delivered.buried):
+                # Groups here that did stamp it may have forgotten it before, and left it for our old table alone.
                 replica.forgotten.append(held.id)
+                if replica.name in held.own:
+                    replica.history.forget(held.id, replica.last_key)
             machine.settle(held)
         replica.history.forget_all_below(replica.clock, replica.last_key)
         machine.release_forgotten(replica)
