@@ -165,6 +165,39 @@ def test_it_starts_with_a_log_as_long_as_the_longest():
 
 
 @pytest.mark.parametrize("whole", [False, True])
+def test_who_has_a_longer_log_is_not_waited_for_if_the_rest_are_a_majority(whole):
+    """n2 is gone before it has sent its log. What it said is left out, its clock too."""
+    host = newcomer()
+    host.receive("n2", hand_over(clock=900, position=1, whole=whole))
+    host.receive("n3", hand_over(open_(ONE, 3), clock=4))
+    assert not host.replica().is_active
+    effects = host.receive("n1", hand_over(open_(ONE, 5), clock=9))
+    assert host.replica().is_active
+    assert stamps(effects, ONE) == {"a": 5}
+    assert host.next_stamp() == 9
+
+
+def test_of_what_fellows_started_from_it_takes_one_whose_log_it_has():
+    host = newcomer()
+    host.receive("n1", hand_over(clock=900, position=1, whole=True))
+    assert not host.replica().is_active
+    host.receive("n2", hand_over(clock=9, whole=True))
+    assert host.replica().is_active
+    assert host.next_stamp() == 9
+
+
+def test_who_never_started_there_and_a_log_that_is_not_reached_are_not_enough():
+    """n1 and n3 are a majority, but only n2 had started: it is waited for, with its log."""
+    host = newcomer()
+    host.receive("n2", hand_over(clock=9, position=1))
+    for idle in ("n1", "n3"):
+        host.receive(idle, hand_over(idle=True))
+    assert not host.replica().is_active
+    host.receive("n2", chunk_of(log_entry(4, ONE), configuration=2))
+    assert host.replica().is_active
+
+
+@pytest.mark.parametrize("whole", [False, True])
 def test_a_fellows_log_counts_too(whole):
     host = newcomer()
     host.receive("n1", hand_over(clock=9, position=1, whole=whole))

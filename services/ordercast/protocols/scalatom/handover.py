@@ -1,8 +1,8 @@
 """From one configuration of a group to the next: what the sealed hand over, and how their followers start.
 
 README.md in this folder, "Changing the replicas of a group", has the argument. In short: a member of the new
-configuration asks the sealed ones for what they had, and its fellows for what they started from. With a majority
-of the sealed, or one fellow's, and a log as long as the longest of those, it starts: above the highest clock, with
+configuration asks the sealed ones for what they had, and its fellows for what they started from. With that of a
+majority of the sealed, or of one fellow, whose logs its own has reached, it starts: above the highest clock, with
 the lowest history entry of every open envelope, and with a stamp for each.
 """
 
@@ -225,28 +225,37 @@ class Handing:
     # ------------------------------------------------------------------------------------------- starting
 
     def on_progress(self, replica: Replica) -> None:
-        """Something came: perhaps it is enough."""
+        """Something came: perhaps it is enough.
+
+        What asks for a log that we have not reached is left out if the rest is enough: its sender may be gone.
+        """
         starting = self.starting.get(replica.name)
-        if starting is None:
+        if starting is None or replica.copied is not None:
             return
-        parts = self.enough(replica, starting)
-        if parts is None or replica.copied is not None:
-            return
-        furthest = max(parts, key=lambda name: parts[name].position)
-        if replica.position < parts[furthest].position:
-            if furthest != self.machine.process and self.machine.now >= replica.fetch_due:
-                self.machine.catch_up.fetch(replica, furthest)
+        complete = {name: part for name, part in starting.parts.items() if part.is_complete}
+        parts = self.enough(replica, self.reached(replica, complete))
+        if parts is None:
+            self._fetch(replica, complete)
             return
         del self.starting[replica.name]
         self.start(replica, self.merged(replica, list(parts.values())))
 
-    def enough(self, replica: Replica, starting: Starting) -> dict[str, Part] | None:
+    def reached(self, replica: Replica, complete: dict[str, Part]) -> dict[str, Part]:
+        """Those from which we may start, as our log goes as far as theirs did."""
+        return {name: part for name, part in complete.items() if part.position <= replica.position}
+
+    def _fetch(self, replica: Replica, complete: dict[str, Part]) -> None:
+        """The log is all that is missing."""
+        parts = self.enough(replica, complete)
+        if parts is not None and self.machine.now >= replica.fetch_due:
+            self.machine.catch_up.fetch(replica, max(parts, key=lambda name: parts[name].position))
+
+    def enough(self, replica: Replica, complete: dict[str, Part]) -> dict[str, Part] | None:
         """A fellow's whole one, or those of a majority of the sealed.
 
         Who never started there said nothing that anybody relied on, and so belongs to a majority without a word:
         but one that did start there has to be among them, with all that was handed over to that configuration.
         """
-        complete = {name: part for name, part in starting.parts.items() if part.is_complete}
         whole = {name: part for name, part in complete.items() if part.is_whole}
         if whole:
             name = min(whole)

@@ -346,6 +346,30 @@ class ForgetfulMajority(Schedule):
         stage.finish()
 
 
+class LongestLogDies(Schedule):
+    """n3 alone has delivered m, and is replaced. It hands over to everybody, before n1 and n2 have heard from each
+    other, and dies for good before it sends its log. Whoever waits for that waits for ever, though {n1, n2} are a
+    sealed majority, and both have m."""
+
+    mutant = "waits-for-the-longest-log-of-all"
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+    spare = ("n7",)
+
+    def play(self, stage: Stage) -> None:
+        stage.publish("c1", "a")  # m, coordinator n3
+        stage.run(0.0045)
+        stage.block("n3", "n1", "n2")
+        stage.run(0.05)
+        for process in ("n1", "n2", "n7"):
+            stage.block(process, *(other for other in ("n1", "n2", "n7") if other != process))
+        stage.change("a", ("n1", "n2", "n7"))
+        stage.tell(*stage.world.processes)
+        stage.open("n3", "n1", "n2")  # they are sealed: the decision of m comes too late for them to deliver it
+        stage.run(0.0025)  # its hand-over has come, and they ask it for its log
+        stage.crash("n3")
+        stage.finish("n3")
+
+
 CONFIGURATION_SCHEDULES: dict[str, type[Schedule]] = {
     schedule.mutant: schedule
     for schedule in (
@@ -361,5 +385,6 @@ CONFIGURATION_SCHEDULES: dict[str, type[Schedule]] = {
         DecidedBelowTheHighestEntry,
         VoteOfAnEarlierConfiguration,
         ForgetfulMajority,
+        LongestLogDies,
     )
 }

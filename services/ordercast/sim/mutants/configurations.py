@@ -14,7 +14,7 @@ from ordercast.protocols.paxos.handover import Starting as VotesStarting
 from ordercast.protocols.paxos.handover import VotesHanding
 from ordercast.protocols.paxos.proposer import Attempt, Proposer
 from ordercast.protocols.scalatom.copying import Copying
-from ordercast.protocols.scalatom.handover import Handing, Part, Starting
+from ordercast.protocols.scalatom.handover import Handing, Part
 from ordercast.protocols.scalatom.history import Peer
 from ordercast.protocols.scalatom.machine import Scalatom
 from ordercast.protocols.scalatom.replica import Replica
@@ -40,9 +40,9 @@ def _no_votes(self: VotesHanding, message: Votes) -> list[tuple[bytes, bytes | N
     return []
 
 
-def _one_is_enough(self: Handing, replica: Replica, starting: Starting) -> dict[str, Part] | None:
-    complete = {name: part for name, part in starting.parts.items() if part.is_complete and not part.is_idle}
-    return dict([min(complete.items())]) if complete else None
+def _one_is_enough(self: Handing, replica: Replica, complete: dict[str, Part]) -> dict[str, Part] | None:
+    started = {name: part for name, part in complete.items() if not part.is_idle}
+    return dict([min(started.items())]) if started else None
 
 
 def _one_acceptor_is_enough(self: VotesHanding, group: Group, starting: VotesStarting) -> list[VotesPart]:
@@ -154,13 +154,14 @@ def _answers_at_once(self: Handing, event: Any) -> None:
     self.machine.then.append(Send((event.source,), answer))
 
 
-@mutant("F-not-carried-over", "the log reaches what any sealed one has forgotten", (Handing, "on_progress"))
-def _any_log(self: Handing, replica: Replica) -> None:
-    starting = self.starting.get(replica.name)
-    parts = self.enough(replica, starting) if starting is not None else None
-    if parts is not None and replica.copied is None:
-        del self.starting[replica.name]
-        self.start(replica, self.merged(replica, list(parts.values())))
+@mutant("F-not-carried-over", "the log reaches what any sealed one has forgotten", (Handing, "reached"))
+def _any_log(self: Handing, replica: Replica, complete: dict[str, Part]) -> dict[str, Part]:
+    return complete
+
+
+@mutant("waits-for-the-longest-log-of-all", "any sealed majority is enough", (Handing, "reached"))
+def _all_or_none(self: Handing, replica: Replica, complete: dict[str, Part]) -> dict[str, Part]:
+    return complete if all(part.position <= replica.position for part in complete.values()) else {}
 
 
 # ------------------------------------------------------------------------------------------------ consensus
