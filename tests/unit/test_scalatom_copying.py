@@ -331,6 +331,19 @@ def test_what_was_delivered_before_the_state_was_made_is_copied_first():
     assert host.logs["a"] == giver.logs["a"], "and what is behind it is delivered as ever"
 
 
+def test_a_state_whose_log_does_not_come_gives_way_to_that_of_another_source():
+    """n2 was one entry further than n3 when it made its state, and was gone before it had sent that entry: whoever
+    waited for it, with all that n3 has, waited for ever.
+    """
+    (giver, host), other = copier(), source(begins=2, name="n3")
+    giver.order(envelope_of(5, "a"), 20)
+    host.receive("n2", part_of(snapshot_of(giver, "a", "n6")))
+    assert (host.replica().position, host.replica().copied) == (0, 5)
+    copy(other, host)
+    assert (host.replica().position, host.replica().copied) == (5, None)
+    assert host.logs["a"] == other.logs["a"]
+
+
 def test_a_state_from_before_what_was_copied_is_not_taken():
     giver, host = copier()
     old = snapshot_of(giver, "a", "n6")

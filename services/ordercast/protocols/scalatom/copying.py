@@ -73,6 +73,7 @@ class Copying:
             replica.copied, is_news = chunk.begins, True
             machine.out.append(ResetLog(replica.name, chunk.begins))
         coming = self.coming.get(replica.name)
+        is_another = coming is None or coming.source != source
         end = coming.snapshot.position if coming is not None and coming.snapshot is not None else None
         for index, entry in enumerate(chunk.entries):
             if chunk.position + index == replica.copied and (end is None or replica.copied < end):
@@ -81,7 +82,8 @@ class Copying:
         machine.changes.append((records.copied(replica.name), pack_u64(replica.copied)))
         if end is not None and replica.copied == end:
             self._install(replica)
-        elif end is None and replica.copied >= chunk.head:
+        elif replica.copied >= chunk.head and (end is None or is_another):
+            # Also if a state is here that waits for more of the log: who made it may be gone, and this one lives.
             self._ask(replica, source)
         elif is_news:
             machine.catch_up.fetch_next(replica, source, chunk.ByteSize())
