@@ -11,7 +11,7 @@ import ordercast
 from ordercast.client.admin import Change
 from ordercast.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
 from ordercast.local.cluster import ClusterError, LocalCluster, wait_until
-from ordercast.local.reconfiguring import is_changing, is_settled, text_of
+from ordercast.local.configurations import is_changing, is_settled, text_of
 from ordercast.runtime.node import EXIT_REFUSED
 from ordercast.runtime.storage_format import BEGINS, LOGS, RECORDS
 from ordercast.v1.membership_pb2 import Group, Node

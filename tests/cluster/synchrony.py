@@ -7,9 +7,9 @@ import ordercast
 from ordercast.core.ids import group_name
 from ordercast.local.casts import CastLog, position_of
 from ordercast.local.cluster import LocalCluster, wait_until
+from ordercast.local.configurations import is_settled
 from ordercast.local.evidence import Evidence
 from ordercast.local.load import COLLECT_S_MAX, collect_logs
-from ordercast.local.reconfiguring import is_settled
 from ordercast.local.setup import create_domain, create_groups
 from ordercast.v1.membership_pb2 import Group
 from tests.cluster.changing import ask, wait_for_group, wait_until_settled

@@ -6,7 +6,7 @@ import pytest
 
 from ordercast.core.members import places_of
 from ordercast.local.cluster import LocalCluster
-from ordercast.local.reconfiguring import is_settled
+from ordercast.local.configurations import is_settled
 from ordercast.v1.membership_pb2 import Group
 from tests.cluster.changing import OPTIONS, begin_change, group_of, stranger_to, wait_for_group
 from tests.cluster.conftest import MakeCluster

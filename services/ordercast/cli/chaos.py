@@ -124,6 +124,10 @@ def _print(report: "ChaosReport") -> None:
         f"{verdict.lost} lost, {verdict.duplicated} duplicated, {verdict.order_violations} order violations; "
         f"unavailable for at most {report.unavailable_ms_max / 1000:.1f} s"
     )
+    stalls = report.stalls
+    for longest, when in ((stalls.any, ""), (stalls.with_majorities, ", with majorities of all groups")):
+        if longest.s_max:
+            out.print(f"  waited {longest.s_max:.1f} s{when}: {'; '.join(longest.waited_for)}", markup=False)
     if counts:
         out.print(
             f"{counts['changes_done']} changes of replicas done, {counts['changes_cancelled']} cancelled, "

@@ -17,6 +17,7 @@ from ordercast.local.cluster import ClusterError, LocalCluster
 from ordercast.local.evidence import CASTING, Verdict
 from ordercast.local.load import Load, collect_logs, wait_for_equal_logs
 from ordercast.local.setup import create_domain, create_groups
+from ordercast.local.stalls import Stalls, watch
 from ordercast.v1.faults_pb2 import InjectRequest
 
 GROUPS = ("a", "b", "c")
@@ -54,6 +55,9 @@ class ChaosReport:
     unavailable_ms_max: int
     #: When that ended, on the clock of the actions.
     available_again_s: float
+    #: The same, if it was a second or more, with what was waited for; and the longest of the times in which there
+    #: were majorities of all groups.
+    stalls: Stalls
     actions: list[Action] = field(default_factory=list)
     #: What became of changes of replicas, if there were any: counts by name.
     reconfigured: dict[str, int] = field(default_factory=dict)
@@ -61,6 +65,10 @@ class ChaosReport:
     @property
     def is_clean(self) -> bool:
         return self.verdict.is_clean and not self.reconfigured.get("changes_unfinished")
+
+    @property
+    def stalled_ms_max(self) -> int:
+        return round(self.stalls.with_majorities.s_max * 1000)
 
     def document(self) -> dict[str, Any]:
         verdict = self.verdict
@@ -73,6 +81,9 @@ class ChaosReport:
             "order_violations": verdict.order_violations,
             "unavailable_ms_max": self.unavailable_ms_max,
             "available_again_s": self.available_again_s,
+            "unavailable_waited_for": self.stalls.any.waited_for,
+            "stalled_ms_max": self.stalled_ms_max,
+            "stalled_waited_for": self.stalls.with_majorities.waited_for,
             "failed": self.failed,
             "findings": verdict.findings,
             **self.reconfigured,
@@ -118,6 +129,10 @@ class Chaos:
         self.on_action = on_action
         self.actions: list[Action] = []
         self.broken: list[str] = []
+        self.stalls = Stalls()
+        #: Processes that run, and are of no use: behind a partition, or not yet up.
+        self.cut_off: frozenset[str] = frozenset()
+        self.coming: frozenset[str] = frozenset()
         self.begun = 0.0
         #: How to undo what was done, when its time comes.
         self.undo: list[tuple[float, Callable[[], None]]] = []
@@ -164,16 +179,18 @@ class Chaos:
             for number in range(PRODUCERS)
         ]
         self.begun = time.monotonic()
+        watching = asyncio.create_task(watch(self.stalls, load, self.away))
         await asyncio.to_thread(self._strike)
         load.is_stopping = True
         await asyncio.to_thread(self._end_faults)
         await asyncio.wait(producers, timeout=self.settle_s)
+        watching.cancel()
         await load.caught_up(self.settle_s)
         with self._may_be_broken():
             await asyncio.to_thread(wait_for_equal_logs, self.cluster.gateways[0], self.settle_s)
         for task in (*producers, *subscribers):
             task.cancel()
-        ended = await asyncio.gather(*producers, *subscribers, return_exceptions=True)
+        ended = await asyncio.gather(*producers, *subscribers, watching, return_exceptions=True)
         with self._may_be_broken():
             await asyncio.to_thread(collect_logs, self.cluster.gateways[0], load.evidence)
         verdict = audit(load.evidence)
@@ -188,6 +205,7 @@ class Chaos:
             load.failed,
             round(load.outage_s_max * 1000),
             round(load.outage_ended - self.begun, 1),
+            self.stalls,
             self.actions,
             self._reconfigured(),
         )
@@ -219,7 +237,7 @@ class Chaos:
         self.cluster.start([name for name, member in self.cluster.members.items() if not member.is_running])
         with self._may_be_broken():
             self.cluster.wait_healthy()
-            self.cluster.heal()
+            self._heal()
 
     @contextlib.contextmanager
     def _may_be_broken(self) -> Iterator[None]:
@@ -277,9 +295,11 @@ class Chaos:
             time.sleep(0.01)
 
     def _restart(self, names: list[str]) -> None:
+        self.coming = frozenset(names)
         self.cluster.start([name for name in names if not self.cluster.members[name].is_running])
         with self._may_be_broken():
             self.cluster.wait_healthy(names)
+            self.coming = frozenset()
             if self.lies:
                 self._lie()
 
@@ -296,8 +316,19 @@ class Chaos:
         minority = [name for name in self.cluster.members if name.rpartition("-")[2] in lonely]
         majority = [name for name in self.cluster.members if name not in minority]
         self._note("partition", minority)
+        self.cut_off = frozenset(minority)
         self.cluster.partition(minority, majority)
-        self._later(self.random.uniform(1.0, 8.0), self.cluster.heal)
+        self._later(self.random.uniform(1.0, 8.0), self._heal)
+
+    def _heal(self) -> None:
+        self.cluster.heal()
+        self.cut_off = frozenset()
+
+    def away(self) -> frozenset[str]:
+        """Who can do nothing for the others now."""
+        members = self.cluster.members.values()
+        down = [member.name for member in members if not member.is_running or member.is_paused]
+        return self.cut_off | self.coming | frozenset(down)
 
 
 def mutant_module(mutant: str | None) -> str | None:

@@ -49,8 +49,8 @@ class Load:
         self.evidence = Evidence()
         self.random = Random(seed)
         self.is_stopping = False
-        #: When something was acknowledged, and how many messages wait, for the longest outage.
-        self.waiting = 0
+        #: When something was acknowledged, and what waits for that, for the longest outage.
+        self.waiting: dict[bytes, SentMessage] = {}
         self.last_receipt = time.monotonic()
         self.outage_s_max = 0.0
         self.outage_ended = self.last_receipt
@@ -81,7 +81,7 @@ class Load:
                 self.evidence.sent[payload] = sent
                 if not self.waiting:
                     self.last_receipt = time.monotonic()
-                self.waiting += 1
+                self.waiting[payload] = sent
                 future = await connection.publish_soon(
                     payload, to=list(groups), ordered=not unordered, timeout=PUBLISH_S_MAX, after=token
                 )
@@ -115,7 +115,7 @@ class Load:
             self.failed[type(error).__name__] = self.failed.get(type(error).__name__, 0) + 1
             return
         finally:
-            self.waiting -= 1
+            del self.waiting[sent.payload]
             room.release()
         now = time.monotonic()
         if now - self.last_receipt > self.outage_s_max:

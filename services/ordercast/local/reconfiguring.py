@@ -21,19 +21,23 @@ from typing import Any
 import ordercast
 from ordercast.client.errors import OrdercastError
 from ordercast.core.members import has_views, places_of
-from ordercast.core.quorums import has_majority
 from ordercast.core.view import FIRST
 from ordercast.local.chaos import Chaos
 from ordercast.local.cluster import ClusterError
-from ordercast.v1.gateway_pb2 import DescribeClusterResponse
-from ordercast.v1.membership_pb2 import Configuration, Group
+from ordercast.local.configurations import (
+    CALL_S_MAX,
+    can_do_without,
+    cluster_of,
+    is_changing,
+    is_settled,
+    text_of,
+)
+from ordercast.v1.membership_pb2 import Group
 
 #: Between these, a group can lose one disk, and there is still another node to go to or to come from.
 REPLICAS_MIN = 3
 REPLICAS_MAX = 5
 WORKERS = 2
-#: A cluster in trouble does not answer; the next attempt may find a better gateway.
-CALL_S_MAX = 3.0
 PAUSE_S = (0.1, 1.0)
 DRAINED_S = (2.0, 8.0)
 #: Of a change that is met in its preparation.
@@ -59,59 +63,6 @@ class Reconfigured:
     changes_unfinished: int = 0
     drains: int = 0
     disk_losses: int = 0
-
-
-# ---------------------------------------------------------------------------------------------- as things are
-
-
-def is_changing(group: Group) -> bool:
-    return group.HasField("next") or group.HasField("previous")
-
-
-def is_settled(group: Group) -> bool:
-    """No change is under way, everybody is there who should be, and has a full part in the group."""
-    is_whole = sorted(group.replicas) == sorted(places_of(group))
-    return is_whole and not (is_changing(group) or group.starting or group.lost)
-
-
-def configurations_of(group: Group) -> list[Group | Configuration]:
-    """Those that count: the present one, the one before until it is left, and the one to come."""
-    others = [(group.HasField("previous"), group.previous), (group.HasField("next"), group.next)]
-    return [group, *(configuration for is_there, configuration in others if is_there)]
-
-
-def can_do_without(group: Group, name: str) -> bool:
-    """Whether a majority is left in every configuration."""
-    return all(
-        has_majority(members, [member for member in members if member != name])
-        for configuration in configurations_of(group)
-        for members in (list(configuration.replicas), list(configuration.acceptors))
-        if members  # Views have no acceptors.
-    )
-
-
-def text_of(group: Group) -> str:
-    stage = (
-        f"{group.next.number} is being prepared with {', '.join(group.next.replicas)}"
-        if group.HasField("next")
-        else f"{group.previous.number} is not left"
-        if group.HasField("previous")
-        else "nothing is under way"
-    )
-    kind = "view" if has_views(group) else "configuration"
-    away = [name for name in places_of(group) if name not in group.replicas]
-    return (
-        f"{group.name} is in {kind} {group.configuration} with {', '.join(group.replicas)}; {stage}; "
-        f"not started: {', '.join(group.starting) or '-'}; lost: {', '.join(group.lost) or '-'}"
-        + (f"; left out: {', '.join(away)}" if away else "")
-    )
-
-
-def cluster_of(gateways: Sequence[str], timeout_s: float = CALL_S_MAX) -> DescribeClusterResponse | None:
-    """As some gateway sees it; None if nobody answers."""
-    with contextlib.suppress(OrdercastError), ordercast.connect_sync(*gateways, timeout=timeout_s) as connection:
-        return connection.cluster()
-    return None
 
 
 # ---------------------------------------------------------------------------------------------------- changes
