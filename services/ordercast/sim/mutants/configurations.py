@@ -86,8 +86,8 @@ def _always_fresh(self: Handing, found: list[HandedOver], members: int) -> int |
 
 
 @mutant("idle-member-counts-as-one-that-had-not-stamped", "who never started there", (Handing, "enough"))
-def _idle_too(self: Handing, replica: Replica, starting: Starting) -> dict[str, Part] | None:
-    found = _enough(self, replica, starting)
+def _idle_too(self: Handing, replica: Replica, complete: dict[str, Part]) -> dict[str, Part] | None:
+    found = _enough(self, replica, complete)
     if found is None or any(part.is_whole for part in found.values()):
         return found
     return found | {name: part for name, part in starting.parts.items() if part.is_idle}
