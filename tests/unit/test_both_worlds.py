@@ -1,105 +1,139 @@
-"""The simulator and the runtime perform effects alike: a peer and a sibling see the same in both."""
+"""The simulator and the runtime perform effects alike: peers, siblings, disks and timers see the same in both."""
 
 import asyncio
-from collections.abc import Sequence
-from pathlib import Path
-from random import Random
+from typing import Any
 
 import pytest
 
 from ordercast.core import packets
-from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.errors import InvariantBroken, RemoteProtocolError
 from ordercast.core.ids import pack_u64
-from ordercast.core.machine import ChannelReset, Effect, Event, Hand, Persist, Send, TimerFired
+from ordercast.core.machine import (
+    ChannelReset,
+    ClearTimer,
+    Deliver,
+    Effect,
+    Event,
+    Hand,
+    Interrupted,
+    Observe,
+    ResetLog,
+    SetTimer,
+    TimerFired,
+)
+from ordercast.runtime.host import Host
+from ordercast.sim.process import Process
 from ordercast.v1.sequencer_pb2 import Pull
 from tests.unit.puppets import Theatre, is_rising
 from tests.unit.test_host import Rig, rigged
+from tests.unit.test_storage import entry
+from tests.unit.two_worlds import RandomSteps, Seen, hand, in_the_runtime, in_the_simulator, put, say
 
-PEERS = ("a", "b")
-#: What each peer saw, and what the sibling was handed.
-Seen = dict[str, list[int]]
-
-
-def say(value: int, *to: str) -> Send:
-    return Send(to or ("b",), Pull(id=pack_u64(value)))
+SEEDS = range(25)
 
 
-def put(*then: Send, barrier: bool = True) -> Persist:
-    return Persist([(b"k", b"v")], barrier=barrier, then=then)
-
-
-def hand(value: int) -> Hand:
-    return Hand("two", ChannelReset(0.0, 0.0, "handed", value))
-
-
-def random_steps(seed: int) -> list[list[Effect]]:
-    """The effects of a few steps, each numbered in the order in which the machine returns them."""
-    random = Random(f"effects {seed}")
-    numbers = iter(range(1, 1000))
-
-    def some_send() -> Send:
-        return say(next(numbers), *random.sample(PEERS, random.choice((1, 2))))
-
-    def some_effect() -> Effect:
-        match random.randrange(5):
-            case 0:
-                return put()
-            case 1:
-                return put(*(some_send() for _ in range(random.randrange(1, 3))), barrier=False)
-            case 2:
-                return hand(next(numbers))
-            case _:
-                return some_send()
-
-    return [[some_effect() for _ in range(random.randrange(4, 13))] for _ in range(3)]
-
-
-class OneTransaction(Random):
-    """A disk whose transactions are never split: whatever a step persists is durable at once."""
-
-    def random(self) -> float:
-        return 0.5
-
-
-def in_the_simulator(steps: Sequence[list[Effect]]) -> Seen:
-    theatre = Theatre()
-    theatre.world.disk_random = OneTransaction()
-    for effects in steps:
-        theatre.slow_disk("d")
-        theatre.perform("d", *effects, role="one")
-        theatre.sync("d")
-        theatre.run(5.0)
-    events = theatre.puppet("d", "two").events
-    handed = [event for event in events if isinstance(event, ChannelReset) and event.peer == "handed"]
-    return {**{peer: theatre.heard(peer) for peer in PEERS}, "two": [event.incarnation for event in handed]}
-
-
-def in_the_runtime(steps: Sequence[list[Effect]], directory: Path) -> Seen:
-    async def performed() -> Seen:
-        async with asyncio.timeout(60), rigged(directory) as rig:
-            for effects in steps:
-                with rig.held():
-                    rig.poke(*effects)
-                    await rig.host.caught_up()
-                await rig.settle()
-                await rig.host.caught_up()
-            seen: Seen = {peer: [] for peer in PEERS}
-            for peer, text in rig.sent:
-                seen[peer].append(int.from_bytes(text.encode(), "big"))
-            return {**seen, "two": [event.incarnation for event in rig.sibling.told]}
-
-    return asyncio.run(performed())
+def in_both(effects: list[Effect], tmp_path: Any) -> tuple[Seen, Seen]:
+    """What was seen before the disk synced, and after: the same in both worlds."""
+    simulated, ran = in_the_simulator([effects]), in_the_runtime([effects], tmp_path)
+    assert simulated == ran
+    before, after = ran
+    return before, after
 
 
 def test_what_waits_for_a_persist_does_not_overtake_what_waits_for_the_barrier_before_it(tmp_path):
-    steps = [[put(), say(1), put(say(2), barrier=False), say(3)]]
-    assert in_the_simulator(steps)["b"] == in_the_runtime(steps, tmp_path)["b"] == [1, 2, 3]
+    before, after = in_both([put(), say(1), put(say(2), barrier=False), say(3)], tmp_path)
+    assert (before["b"], after["b"]) == ([], [1, 2, 3])
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_peers_and_siblings_see_the_same_in_both_worlds(tmp_path, seed):
-    steps = random_steps(seed)
-    assert in_the_simulator(steps) == in_the_runtime(steps, tmp_path)
+def test_a_machine_hears_of_its_own_durability_by_what_it_hands_itself(tmp_path):
+    before, after = in_both([put(hand(1, "one"), say(2), barrier=False), say(3)], tmp_path)
+    assert (before["one handed"], after["one handed"]) == ([], [1])
+    assert (before["b"], after["b"]) == ([3], [3, 2])
+
+
+def test_live_deliveries_wait_for_no_disk_and_observations_do(tmp_path):
+    live = Deliver("g", 0, entry(7, 1), final=False)
+    before, after = in_both([put(), live, Interrupted("g"), Observe("stage", b"1", blocked_on="x")], tmp_path)
+    assert (before["live"], before["interrupted"], before["observed"]) == ([("g", 7)], ["g"], [])
+    assert after["observed"] == [(b"1", "our disk")]
+
+
+def test_a_timer_that_is_cleared_does_not_fire(tmp_path):
+    effects = [SetTimer("soon", 0.0), SetTimer("late", 3600.0), SetTimer("sooner", 0.0), ClearTimer("soon")]
+    before, after = in_both([*effects, ClearTimer("never set"), put(), ClearTimer("late")], tmp_path)
+    assert (before["one fired"], after["one fired"]) == (["sooner"], ["sooner"])
+    assert (before["one armed"], after["one armed"]) == (["late"], [])
+
+
+@pytest.mark.parametrize("for_the_disk", [put(), Deliver("g", 0, entry(0, 1)), ResetLog("g", 1)])
+def test_what_goes_to_the_disk_does_not_wait_for_it(tmp_path, for_the_disk):
+    with pytest.raises(InvariantBroken):
+        in_the_simulator([[put(for_the_disk)]])
+
+    async def story() -> None:
+        async with asyncio.timeout(60), rigged(tmp_path) as rig:
+            rig.poke(put(for_the_disk))
+            while not rig.broken:
+                await asyncio.sleep(0)
+            assert isinstance(rig.broken[0], InvariantBroken)
+
+    asyncio.run(story())
+
+
+# ------------------------------------------------------------------------------------------- whatever is performed
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_same_is_seen_in_both_worlds(tmp_path, seed):
+    assert in_the_simulator(RandomSteps(seed)) == in_the_runtime(RandomSteps(seed), tmp_path)
+
+
+def test_random_steps_show_something_of_each_kind():
+    shown = [kind for seed in SEEDS for kind, values in in_the_simulator(RandomSteps(seed))[-1].items() if values]
+    silent = [kind for kind in in_the_simulator([[]])[0] if kind not in shown]
+    assert silent == ["two read", "two received", "two fired", "two armed"], "two only listens"
+
+
+def without_the_log(of: type) -> Any:
+    commit = of.commit
+    return lambda self, slot, persist, log: commit(self, slot, persist, [])
+
+
+def a_ticket_early(of: type) -> Any:
+    commit = of.commit
+    return lambda self, slot, persist, log: commit(self, slot, persist, log) - 1
+
+
+def nothing(of: type) -> Any:
+    return lambda *args: None
+
+
+@pytest.mark.parametrize(
+    ("method", "broken"),
+    [
+        ("commit", without_the_log),
+        ("commit", a_ticket_early),
+        ("send", nothing),
+        ("hand", nothing),
+        ("observe", nothing),
+        ("deliver", nothing),
+        ("interrupt", nothing),
+        ("read_log", nothing),
+        ("other", nothing),
+    ],
+)
+@pytest.mark.parametrize("world", [Host, Process])
+def test_it_shows_if_one_world_does_something_else(tmp_path, monkeypatch, world, method, broken):
+    monkeypatch.setattr(world, method, broken(world))
+    for seed in SEEDS:
+        directory = tmp_path / str(seed)
+        directory.mkdir()
+        if in_the_simulator(RandomSteps(seed)) != in_the_runtime(RandomSteps(seed), directory):
+            return
+    pytest.fail("nobody saw it")
+
+
+# ------------------------------------------------------------------------------------------------ what is refused
 
 
 def test_only_what_was_received_can_be_refused_in_both_worlds(tmp_path):

@@ -8,7 +8,8 @@ What a driver promises:
 * **Effects are performed in order, and Persist is a barrier.** Nothing behind a Persist leaves the machine
   before that Persist, and everything before it, is durable. The machine itself goes on: its memory may be
   ahead of its disk, but nobody can tell. Drivers commit once for all that piled up (group commit). (A Persist
-  with barrier=False holds up only its own `then`; it still commits in its turn.)
+  with barrier=False holds up only its own `then`; it still commits in its turn. Optimistic deliveries wait for no
+  disk.)
 * **Deliver becomes durable with the next Persist of the same machine, in one transaction.** So the log, the
   position in it and the idempotence state never disagree after a crash.
 * **Start is the first event and carries every record the machine had persisted.** A machine has no other way
@@ -18,6 +19,8 @@ What a driver promises:
 * **Machines of one process compose by Hand:** an event for a sibling, performed in order like any effect.
 * **Of the events that one machine is told, none has an earlier `now` than the one before it.** A handed event may
   have waited behind a barrier, so the driver gives it the time at which it is performed (`told_at`).
+
+Drivers keep these promises in one place: core/performer.py.
 """
 
 from collections.abc import Sequence
@@ -211,13 +214,15 @@ class Send(Effect):
 class Persist(Effect):
     """Put keyed records, or delete them (value None), with the Delivers since the last Persist.
 
-    Transactions commit in the order of their Persists. One that is no barrier holds up only the sends in
+    Transactions commit in the order of their Persists. One that is no barrier holds up only what is in
     `then`: a delivery must be durable before the gateway hears so, but the next stamp need not wait for it.
+    Anything may be in `then` that does not itself go to the disk: by a Hand to its own role a machine hears that
+    it is durable.
     """
 
     records: Sequence[tuple[bytes, bytes | None]]
     barrier: bool = True
-    then: Sequence[Send] = ()
+    then: Sequence[Effect] = ()
 
 
 @dataclass(slots=True)
@@ -260,6 +265,13 @@ class SetTimer(Effect):
 
     name: str
     delay: float
+
+
+@dataclass(slots=True)
+class ClearTimer(Effect):
+    """No wake-up of that name, unless it is set again. What has fired before is still told."""
+
+    name: str
 
 
 @dataclass(slots=True)

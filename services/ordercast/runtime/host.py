@@ -19,7 +19,6 @@ from ordercast.core.machine import (
     Deliver,
     Effect,
     Event,
-    Hand,
     Interrupted,
     LogRead,
     Machine,
@@ -29,11 +28,10 @@ from ordercast.core.machine import (
     Receive,
     ResetLog,
     Send,
-    SetTimer,
     Start,
-    TimerFired,
     told_at,
 )
+from ordercast.core.performer import LogChanges, Performer, Slot
 from ordercast.core.view import LateView
 from ordercast.runtime.clock import Clock
 from ordercast.runtime.profile import Profile
@@ -57,25 +55,17 @@ REFUSAL_CHARS_MAX = 200
 MEND_AGAIN_S = 1.0
 
 
-class Slot:
-    """One machine, what waits for its barriers, and its timers."""
+class HostSlot(Slot):
+    """A machine of a domain."""
 
     def __init__(
         self, domain: str, role: str, machine: Machine, on_effect: Callable[[Effect], None] | None
     ) -> None:
+        super().__init__(role, machine)
         self.domain = domain
-        self.role = role
-        self.machine = machine
         #: Takes the effects that are this machine's own.
         self.on_effect = on_effect
         self.incarnation = 0
-        self.barrier = 0
-        #: What waits for a ticket, with its number among the machine's effects: behind barriers, and in `then`.
-        self.backlog: deque[tuple[int, int, Effect]] = deque()
-        self.then: deque[tuple[int, int, Effect]] = deque()
-        self.effects = 0
-        self.log: list[tuple[str, int, LogEntry | None]] = []
-        self.timers: dict[str, asyncio.TimerHandle] = {}
 
 
 class Host:
@@ -95,8 +85,8 @@ class Host:
         self.clock = clock
         self.writer: Writer
         self.profile = profile
-        self.slots: dict[tuple[str, str], Slot] = {}
-        self._routes: dict[tuple[str, type], Slot] = {}
+        self.slots: dict[tuple[str, str], HostSlot] = {}
+        self._routes: dict[tuple[str, type], HostSlot] = {}
         #: Clients that are connected here, by the name under which machines know them.
         self.endpoints: dict[str, Callable[[Any], None]] = {}
         #: Told which groups have new entries on disk.
@@ -121,10 +111,9 @@ class Host:
         self._send_to_peer = send
         self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
-        self._events: deque[tuple[Slot, Event]] = deque()
+        self._events: deque[tuple[HostSlot, Event]] = deque()
         #: Events, since the start.
         self.stepped = 0
-        self._held = 0
         self._last_ticket = 0
         #: Set and replaced whenever something was stepped or became durable.
         self._moved = asyncio.Event()
@@ -134,18 +123,19 @@ class Host:
         self._has_written = self._has_barrier = False
         self._commit_soon: asyncio.TimerHandle | None = None
         self._is_broken = False
+        self._performer = Performer(process, self)
 
     @property
     def waiting(self) -> int:
         """Events that are not stepped, and effects behind barriers."""
-        return len(self._events) + self._held
+        return len(self._events) + self._performer.held
 
     # ----------------------------------------------------------------------------------------- machines
 
     def add(
         self, domain: str, role: str, machine: Machine, on_effect: Callable[[Effect], None] | None = None
     ) -> None:
-        slot = Slot(domain, role, machine, on_effect)
+        slot = HostSlot(domain, role, machine, on_effect)
         self.slots[domain, role] = slot
         for type_ in machine.handles:
             self._routes[domain, type_] = slot
@@ -166,7 +156,7 @@ class Host:
             return self.storage.records(domain, role)
         return self.storage.sound_records(domain, role)[0]
 
-    def of(self, domain: str) -> list[Slot]:
+    def of(self, domain: str) -> list[HostSlot]:
         return [slot for slot in self.slots.values() if slot.domain == domain]
 
     def stop(self) -> None:
@@ -211,7 +201,7 @@ class Host:
         slot = self._routes[domain, type(message)]
         self._enqueue(slot, Receive(*self.clock.read(), client, 0, message))
 
-    def _enqueue(self, slot: Slot, event: Event) -> None:
+    def _enqueue(self, slot: HostSlot, event: Event) -> None:
         self._events.append((slot, event))
         self._schedule()
 
@@ -222,9 +212,8 @@ class Host:
             self._scheduled = True
             self._loop.call_soon(self._work)
 
-    def _timer(self, slot: Slot, name: str) -> None:
-        del slot.timers[name]
-        self._enqueue(slot, TimerFired(*self.clock.read(), name, self.clock.chance()))
+    def _timer(self, slot: HostSlot, name: str) -> None:
+        self._performer.fired(slot, name, self.clock.chance())
 
     # ------------------------------------------------------------------------------------------- stepping
 
@@ -280,7 +269,7 @@ class Host:
         while self.writer.durable < ticket:
             await self._moved.wait()
 
-    def _step(self, slot: Slot, event: Event) -> None:
+    def _step(self, slot: HostSlot, event: Event) -> None:
         profile = self.profile
         begun = profile.begin() if profile is not None else 0.0
         try:
@@ -291,11 +280,11 @@ class Host:
             self._on_mistake(slot, event, error)
             return
         if effects:
-            self._perform(slot, effects)
+            self._performer.perform(slot, effects)
         if profile is not None:
             profile.end(begun, slot.role, event)
 
-    def _on_mistake(self, slot: Slot, event: Receive, error: RemoteProtocolError) -> None:
+    def _on_mistake(self, slot: HostSlot, event: Receive, error: RemoteProtocolError) -> None:
         if isinstance(error, LateView):
             # While views change, this is how it is. It comes again.
             self.late += 1
@@ -316,111 +305,71 @@ class Host:
 
     # ------------------------------------------------------------------------------------------- effects
 
-    def _perform(self, slot: Slot, effects: list[Effect]) -> None:
-        """In order; what is behind a barrier waits, but goes to the disk in its turn."""
-        durable = self.writer.durable
-        for effect in effects:
-            kind = type(effect)
-            if kind is Persist:
-                self._persist(slot, effect)  # type: ignore[arg-type]
-                continue
-            if kind is Deliver and effect.final:  # type: ignore[attr-defined]
-                slot.log.append((effect.group, effect.position, effect.entry))  # type: ignore[attr-defined]
-                if self.on_delivered is not None:
-                    self.on_delivered(slot.domain, effect)  # type: ignore[arg-type]
-            elif kind is ResetLog:
-                slot.log.append((effect.group, effect.position, None))  # type: ignore[attr-defined]
-                self.on_reset(slot.domain, effect.group)  # type: ignore[attr-defined]
-            if slot.barrier > durable:
-                if kind is Observe and effect.blocked_on:  # type: ignore[attr-defined]
-                    # Whatever it waited for before, the last is our own disk.
-                    effect.blocked_on = f"replica:{self.process}"  # type: ignore[attr-defined]
-                self._hold(slot, slot.backlog, slot.barrier, effect)
-            elif kind is Send:
-                self._send(slot.domain, effect)  # type: ignore[arg-type]
-            else:
-                self._do(slot, effect)
-
-    def _persist(self, slot: Slot, effect: Persist) -> None:
-        ticket = self.writer.add(slot.domain, slot.role, effect.records, slot.log)
-        for group in dict.fromkeys(group for group, _, _ in slot.log):
-            self._logged.append((ticket, group))
-        slot.log = []
-        self._has_written = True
-        self._last_ticket = ticket
-        if effect.barrier:
-            slot.barrier = ticket
-            self._has_barrier = True
-        elif any(send.urgent for send in effect.then):
-            self._has_barrier = True  # Nothing else is held up, but somebody waits for these.
-        for send in effect.then:
-            self._hold(slot, slot.then, ticket, send)
-
-    def _hold(self, slot: Slot, queue: deque[tuple[int, int, Effect]], ticket: int, effect: Effect) -> None:
-        slot.effects += 1
-        self._held += 1
-        queue.append((ticket, slot.effects, effect))
-
     def durable(self, ticket: int) -> None:
         """The writer's word: this ticket and all before it are on disk."""
         if self._is_broken:
             return
         try:
-            for slot in self.slots.values():
-                self._release(slot, ticket)
+            self._performer.release(self.slots.values(), ticket)
             while self._logged and self._logged[0][0] <= ticket:
                 self.on_logged(self._logged.popleft()[1])
             self._has_moved()
         except Exception as error:
             self._break(error)
 
-    def _release(self, slot: Slot, ticket: int) -> None:
-        """Perform what waited for the ticket, in the order of the machine's effects."""
-        backlog, then = slot.backlog, slot.then
-        while True:
-            queue = backlog if backlog and backlog[0][0] <= ticket else None
-            if then and then[0][0] <= ticket and (queue is None or then[0][1] < queue[0][1]):
-                queue = then
-            if queue is None:
-                return
-            self._held -= 1
-            self._do(slot, queue.popleft()[2])
+    # ---------------------------------------------------------------- how: what the performer asks its world for
 
-    def _do(self, slot: Slot, effect: Effect) -> None:
-        match effect:
-            case Send():
-                self._send(slot.domain, effect)
-            case Hand():
-                sibling = self.slots[slot.domain, effect.role]
-                self._enqueue(sibling, told_at(effect.event, self.clock.read()))
-            case SetTimer():
-                earlier = slot.timers.get(effect.name)
-                if earlier is not None:
-                    earlier.cancel()
-                slot.timers[effect.name] = self._loop.call_later(effect.delay, self._timer, slot, effect.name)
-            case ReadLog():
-                self._read_log(slot, effect)
-            case Observe():
-                self.on_observe(slot.domain, effect)
-            case Deliver():
-                if not effect.final:  # What is goes to the disk, and subscribers are fed from there.
-                    self.on_live(effect.group, effect.entry)
-            case Interrupted():
-                self.on_interrupted(effect.group)
-            case ResetLog():
-                pass
-            case _:
-                if slot.on_effect is not None:
-                    slot.on_effect(effect)
+    def read_clock(self) -> tuple[float, float]:
+        return self.clock.read()
 
-    def _send(self, domain: str, effect: Send) -> None:
-        message = effect.message
+    def commit(self, slot: HostSlot, persist: Persist, log: LogChanges) -> int:
+        ticket = self.writer.add(slot.domain, slot.role, persist.records, log)
+        for group in dict.fromkeys(group for group, _, _ in log):
+            self._logged.append((ticket, group))
+        self._has_written = True
+        self._last_ticket = ticket
+        if persist.barrier or _is_waited_for(persist.then):
+            self._has_barrier = True
+        return ticket
+
+    def hand(self, slot: HostSlot, role: str, event: Event) -> None:
+        self._enqueue(self.slots[slot.domain, role], event)
+
+    def arm(self, slot: HostSlot, name: str, delay: float) -> asyncio.TimerHandle:
+        return self._loop.call_later(delay, self._timer, slot, name)
+
+    def disarm(self, timer: asyncio.TimerHandle) -> None:
+        timer.cancel()
+
+    def observe(self, slot: HostSlot, effect: Observe) -> None:
+        self.on_observe(slot.domain, effect)
+
+    def logged(self, slot: HostSlot, effect: Deliver) -> None:
+        if self.on_delivered is not None:
+            self.on_delivered(slot.domain, effect)
+
+    def reset_log(self, slot: HostSlot, effect: ResetLog) -> None:
+        self.on_reset(slot.domain, effect.group)
+
+    def deliver(self, slot: HostSlot, effect: Deliver) -> None:
+        if not effect.final:  # What is goes to the disk, and subscribers are fed from there.
+            self.on_live(effect.group, effect.entry)
+
+    def interrupt(self, slot: HostSlot, effect: Interrupted) -> None:
+        self.on_interrupted(effect.group)
+
+    def other(self, slot: HostSlot, effect: Effect) -> None:
+        if slot.on_effect is not None and type(effect) is not ResetLog:
+            slot.on_effect(effect)
+
+    def send(self, slot: HostSlot, effect: Send) -> None:
+        domain, message = slot.domain, effect.message
         data = None
         for to in effect.to:
             if to == self.process:
-                slot = self._routes.get((domain, type(message)))
-                if slot is not None:
-                    self._enqueue(slot, Receive(*self.clock.read(), to, slot.incarnation, message))
+                taker = self._routes.get((domain, type(message)))
+                if taker is not None:
+                    self._enqueue(taker, Receive(*self.clock.read(), to, taker.incarnation, message))
                 continue
             endpoint = self.endpoints.get(to)
             if endpoint is not None:
@@ -432,7 +381,7 @@ class Host:
 
     # ---------------------------------------------------------------------------------------------- reads
 
-    def _read_log(self, slot: Slot, effect: ReadLog) -> None:
+    def read_log(self, slot: HostSlot, effect: ReadLog) -> None:
         """What the machine has written, durable or not."""
         try:
             stored = self.writer.read_own(effect.group, effect.position, effect.count_max, READ_BYTES_MAX)
@@ -451,7 +400,7 @@ class Host:
         event = LogRead(*self.clock.read(), effect.group, effect.position, entries, begins, effect.tag)
         self._enqueue(slot, event)
 
-    def _mend_and_read(self, slot: Slot, effect: ReadLog, damaged: CorruptRecord) -> None:
+    def _mend_and_read(self, slot: HostSlot, effect: ReadLog, damaged: CorruptRecord) -> None:
         """The machine waits for its answer, as for a slow disk; its peers do not wait for it."""
         log.error("damaged log entry", record=str(damaged))
         if self.mend is None:
@@ -469,10 +418,21 @@ class Host:
 
         self.mend(damaged).add_done_callback(mended)
 
-    def _read_again(self, slot: Slot, effect: ReadLog) -> None:
+    def _read_again(self, slot: HostSlot, effect: ReadLog) -> None:
         if self._is_broken:
             return
         try:
-            self._read_log(slot, effect)
+            self.read_log(slot, effect)
         except Exception as error:
             self._break(error)
+
+
+def _is_waited_for(effects: Sequence[Effect]) -> bool:
+    """Somebody gets on only with these: the commit is not put off to share it with another."""
+    for effect in effects:
+        if type(effect) is Send:
+            if effect.urgent:
+                return True
+        elif type(effect) is not Observe:
+            return True
+    return False

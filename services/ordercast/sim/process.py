@@ -1,7 +1,7 @@
 """A simulated process: hosts machines and performs their effects as core/machine.py promises."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError
@@ -15,7 +15,7 @@ from ordercast.core.machine import (
     Ended,
     Event,
     GroupsClosed,
-    Hand,
+    Interrupted,
     LogRead,
     Machine,
     Observe,
@@ -24,16 +24,13 @@ from ordercast.core.machine import (
     Receive,
     ResetLog,
     Send,
-    SetTimer,
     Start,
-    TimerFired,
     ViewChanged,
     Watermark,
-    told_at,
 )
+from ordercast.core.performer import LogChanges, Performer, Slot
 from ordercast.core.view import LateView, UnknownGroup
 from ordercast.sim.disk import Disk, Log, Transaction
-from ordercast.v1.sequencer_pb2 import LogEntry
 
 if TYPE_CHECKING:
     from ordercast.sim.world import World
@@ -42,36 +39,6 @@ Factory = Callable[[], Machine]
 
 #: How long after a restart everyone knows that the life before is over.
 ENDED_S = 0.2
-
-
-class Slot:
-    """One machine and the effects that wait for its barriers."""
-
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        #: The transaction that effects performed now have to wait for.
-        self.barrier = 0
-        #: What waits for a transaction, with its number among the effects: behind barriers, and in `then`.
-        self.backlog: deque[tuple[int, int, Effect]] = deque()
-        self.then: deque[tuple[int, int, Effect]] = deque()
-        self.effects = 0
-        self.log: list[tuple[str, int, LogEntry | None]] = []
-        self.timers: dict[str, int] = {}
-
-    def hold(self, queue: deque[tuple[int, int, Effect]], transaction: int, effect: Effect) -> None:
-        self.effects += 1
-        queue.append((transaction, self.effects, effect))
-
-    def release(self, durable: int) -> Iterator[Effect]:
-        """What waited for the transaction, in the order of the machine's effects, as runtime/host.py has it."""
-        backlog, then = self.backlog, self.then
-        while True:
-            queue = backlog if backlog and backlog[0][0] <= durable else None
-            if then and then[0][0] <= durable and (queue is None or then[0][1] < queue[0][1]):
-                queue = then
-            if queue is None:
-                return
-            yield queue.popleft()[2]
 
 
 class Process:
@@ -97,7 +64,7 @@ class Process:
         self.commits = 0
         #: Crash at this commit: "before" it is durable, "torn" in the middle, or "after", unheard.
         self.crash_at_commit: tuple[int, str] | None = None
-        self.durable = 0
+        self.performer: Performer[Slot] = Performer(name, self)
         #: The logs as machines have written them, durable or not.
         self.written: dict[str, Log] = {}
         self._outbox: dict[str, list[bytes]] = {}
@@ -113,11 +80,11 @@ class Process:
         world = self.world
         self.up = True
         earlier, self.incarnation = self.incarnation, world.new_incarnation(self.name)
-        self.slots = {role: Slot(make()) for role, make in self.factories.items()}
+        self.slots = {role: Slot(role, make()) for role, make in self.factories.items()}
         self.routes = {type_: role for role, slot in self.slots.items() for type_ in slot.machine.handles}
         self.peers, self._outbox = {}, {}
         self._local.clear()
-        self.durable = self.disk.open.number - 1
+        self.performer = Performer(self.name, self, self.disk.open.number - 1)
         self.written = {g: Log(log.begins, list(log.entries)) for g, log in self.disk.logs.items()}
         self.followed, view, closed = world.news_for(self)
         self._note_groups(view)
@@ -173,7 +140,7 @@ class Process:
         return (self.incarnation, open_.number - open_.is_empty)
 
     def has_synced(self, mark: tuple[int, int]) -> bool:
-        return self.incarnation == mark[0] and self.durable >= mark[1]
+        return self.incarnation == mark[0] and self.performer.durable >= mark[1]
 
     def crash(self, torn: float | None = None) -> None:
         if not self.up:
@@ -271,9 +238,10 @@ class Process:
             return
         if self.deferred(self._timer, role, name, ticket, incarnation):
             return
-        if self.slots[role].timers.get(name) == ticket:
-            chance = self.world.random.getrandbits(64)
-            self.tell(role, TimerFired(*self.clock(), name, chance))
+        slot = self.slots[role]
+        if slot.timers.get(name) == ticket:
+            self.performer.fired(slot, name, self.world.random.getrandbits(64))
+            self._work()
 
     # ------------------------------------------------------------------------------------ stepping
 
@@ -297,7 +265,7 @@ class Process:
                 self._refused(event, error)
                 continue
             if effects:
-                self._perform(role, slot, effects)
+                self.performer.perform(slot, effects)
         self._busy = False
         if self._outbox:
             self._flush()
@@ -313,71 +281,61 @@ class Process:
         else:
             self.world.refuse(self.name, source, message, str(error))
 
-    def _perform(self, role: str, slot: Slot, effects: list[Effect]) -> None:
-        """In order; what is behind a barrier waits, but goes to the disk in its turn."""
-        for effect in effects:
-            kind = type(effect)
-            if kind is Persist:
-                self._persist(role, slot, effect)  # type: ignore[arg-type]
-                continue
-            if kind is Deliver and effect.final:  # type: ignore[attr-defined]
-                self._log(slot, effect.group, effect.position, effect.entry)  # type: ignore[attr-defined]
-            elif kind is ResetLog:
-                self._log(slot, effect.group, effect.position, None)  # type: ignore[attr-defined]
-            if slot.barrier > self.durable:
-                slot.hold(slot.backlog, slot.barrier, effect)
-            elif kind is Send:
-                self._send(effect)  # type: ignore[arg-type]
-            else:
-                self._do(role, slot, effect)
-
-    def _log(self, slot: Slot, group: str, position: int, entry: LogEntry | None) -> None:
-        slot.log.append((group, position, entry))
-        self.written.setdefault(group, Log()).write(position, entry)
-
     def truncate(self, group: str, position: int) -> None:
         """Retention, of what is durable."""
         self.disk.truncate(group, position)
         self.written[group].truncate(position)
 
-    def _persist(self, role: str, slot: Slot, effect: Persist) -> None:
+    # -------------------------------------------- how effects are done: what the performer asks its world for
+
+    def read_clock(self) -> tuple[float, float]:
+        return self.clock()
+
+    def commit(self, slot: Slot, persist: Persist, log: LogChanges) -> int:
         if self.world.disk_random.random() < 0.1:
             # No driver has to commit two Persists together: what belongs together must be in one.
             self.disk.seal()
-        transaction = self.disk.add(role, effect.records, slot.log)
-        slot.log = []
-        if effect.barrier:
-            slot.barrier = transaction.number
-        if effect.barrier or effect.then:
+        transaction = self.disk.add(slot.role, persist.records, log)
+        if persist.barrier or persist.then:
             transaction.is_awaited = True
-        for send in effect.then:
-            slot.hold(slot.then, transaction.number, send)
+        return transaction.number
 
-    def _do(self, role: str, slot: Slot, effect: Effect) -> None:
-        world = self.world
+    def hand(self, slot: Slot, role: str, event: Event) -> None:
+        self._enqueue(role, event)
+
+    def arm(self, slot: Slot, name: str, delay: float) -> int:
+        ticket = self.world.ticket()
+        self.world.after(delay / self.clock_rate, self._timer, slot.role, name, ticket, self.incarnation)
+        return ticket
+
+    def disarm(self, timer: int) -> None:
+        """When its time comes it is not the one that is armed, if one is."""
+
+    def observe(self, slot: Slot, effect: Observe) -> None:
+        self.world.observed(self.name, effect)
+
+    def logged(self, slot: Slot, effect: Deliver) -> None:
+        self.written.setdefault(effect.group, Log()).write(effect.position, effect.entry)
+
+    def reset_log(self, slot: Slot, effect: ResetLog) -> None:
+        self.written.setdefault(effect.group, Log()).write(effect.position, None)
+
+    def deliver(self, slot: Slot, effect: Deliver) -> None:
+        self.world.delivered(self.name, effect)
+
+    def interrupt(self, slot: Slot, effect: Interrupted) -> None:
+        self.world.custom(self.name, effect)
+
+    def other(self, slot: Slot, effect: Effect) -> None:
         match effect:
-            case Send():
-                self._send(effect)
-            case Hand():
-                self._enqueue(effect.role, told_at(effect.event, self.clock()))
-            case Deliver():
-                world.delivered(self.name, effect)
-            case SetTimer():
-                ticket = slot.timers[effect.name] = world.ticket()
-                delay = effect.delay / self.clock_rate
-                world.after(delay, self._timer, role, effect.name, ticket, self.incarnation)
-            case ReadLog():
-                self._read_log(role, effect)
             case Watermark():
-                world.watermarked(self.name, effect)
-            case Observe():
-                world.observed(self.name, effect)
+                self.world.watermarked(self.name, effect)
             case ResetLog():
-                world.log_reset(self.name, effect)
+                self.world.log_reset(self.name, effect)
             case _:
-                world.custom(self.name, effect)
+                self.world.custom(self.name, effect)
 
-    def _send(self, effect: Send) -> None:
+    def send(self, slot: Slot, effect: Send) -> None:
         message = effect.message
         data = None
         if len(effect.to) == 1 and effect.to[0] == self.name:
@@ -402,12 +360,12 @@ class Process:
             self.world.messages += len(waiting)
             self.world.network.send(self.name, to, packets.frame(self.world.domain, waiting))
 
-    def _read_log(self, role: str, effect: ReadLog) -> None:
+    def read_log(self, slot: Slot, effect: ReadLog) -> None:
         log = self.written.get(effect.group) or Log()
         first = max(effect.position - log.begins, 0)
         entries = log.entries[first : first + effect.count_max] if effect.position >= log.begins else []
         event = LogRead(*self.clock(), effect.group, effect.position, entries, log.begins, effect.tag)
-        self._enqueue(role, event)
+        self._enqueue(slot.role, event)
 
     # ------------------------------------------------------------------------------------------ disk
 
@@ -432,8 +390,5 @@ class Process:
             self.world.crashed_at_commit(self.name)
             return
         self.disk.synced()
-        self.durable = transaction.number
-        for role, slot in self.slots.items():
-            for effect in slot.release(self.durable):
-                self._do(role, slot, effect)
+        self.performer.release(self.slots.values(), transaction.number)
         self._work()
