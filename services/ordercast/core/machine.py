@@ -309,6 +309,16 @@ class Observe(Effect):
 
 
 @runtime_checkable
+class ChecksItself(Protocol):
+    def check_invariants(self) -> None:
+        """Raise InvariantBroken if the machine is in a state that its argument excludes.
+
+        The simulator asks after every step, so it has to be cheap, and must change nothing.
+        """
+        ...
+
+
+@runtime_checkable
 class HoldsUp(Protocol):
     def undelivered(self) -> tuple[int, float]:
         """For telemetry: how many envelopes are here and not delivered, and since when the oldest of them is."""

@@ -10,6 +10,7 @@ from ordercast.core import packets
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import (
     ChannelReset,
+    ChecksItself,
     Deliver,
     Effect,
     Ended,
@@ -41,6 +42,13 @@ Factory = Callable[[], Machine]
 ENDED_S = 0.2
 
 
+class SimSlot(Slot):
+    def __init__(self, role: str, machine: Machine) -> None:
+        super().__init__(role, machine)
+        #: Asked after every step, if the machine has something to say about itself.
+        self.check = machine.check_invariants if isinstance(machine, ChecksItself) else None
+
+
 class Process:
     def __init__(self, world: "World", name: str, factories: dict[str, Factory]) -> None:
         self.world = world
@@ -54,7 +62,7 @@ class Process:
         self.followed = 0
         self.groups: dict[str, None] = {}
         self.peers: dict[str, int] = {}
-        self.slots: dict[str, Slot] = {}
+        self.slots: dict[str, SimSlot] = {}
         self.routes: dict[type, str] = {}
         self.paused_until = 0.0
         #: The wall clock jumps; the monotonic clock runs at its own rate and may jump ahead (a suspended machine).
@@ -64,7 +72,7 @@ class Process:
         self.commits = 0
         #: Crash at this commit: "before" it is durable, "torn" in the middle, or "after", unheard.
         self.crash_at_commit: tuple[int, str] | None = None
-        self.performer: Performer[Slot] = Performer(name, self)
+        self.performer: Performer[SimSlot] = Performer(name, self)
         #: The logs as machines have written them, durable or not.
         self.written: dict[str, Log] = {}
         self._outbox: dict[str, list[bytes]] = {}
@@ -80,7 +88,7 @@ class Process:
         world = self.world
         self.up = True
         earlier, self.incarnation = self.incarnation, world.new_incarnation(self.name)
-        self.slots = {role: Slot(role, make()) for role, make in self.factories.items()}
+        self.slots = {role: SimSlot(role, make()) for role, make in self.factories.items()}
         self.routes = {type_: role for role, slot in self.slots.items() for type_ in slot.machine.handles}
         self.peers, self._outbox = {}, {}
         self._local.clear()
@@ -263,7 +271,9 @@ class Process:
                 if not isinstance(event, Receive):
                     raise  # As in runtime/host.py: only what somebody sent can be somebody's mistake.
                 self._refused(event, error)
-                continue
+                effects = []
+            if slot.check is not None:
+                slot.check()
             if effects:
                 self.performer.perform(slot, effects)
         self._busy = False
@@ -291,7 +301,7 @@ class Process:
     def read_clock(self) -> tuple[float, float]:
         return self.clock()
 
-    def commit(self, slot: Slot, persist: Persist, log: LogChanges) -> int:
+    def commit(self, slot: SimSlot, persist: Persist, log: LogChanges) -> int:
         if self.world.disk_random.random() < 0.1:
             # No driver has to commit two Persists together: what belongs together must be in one.
             self.disk.seal()
@@ -300,10 +310,10 @@ class Process:
             transaction.is_awaited = True
         return transaction.number
 
-    def hand(self, slot: Slot, role: str, event: Event) -> None:
+    def hand(self, slot: SimSlot, role: str, event: Event) -> None:
         self._enqueue(role, event)
 
-    def arm(self, slot: Slot, name: str, delay: float) -> int:
+    def arm(self, slot: SimSlot, name: str, delay: float) -> int:
         ticket = self.world.ticket()
         self.world.after(delay / self.clock_rate, self._timer, slot.role, name, ticket, self.incarnation)
         return ticket
@@ -311,22 +321,22 @@ class Process:
     def disarm(self, timer: int) -> None:
         """When its time comes it is not the one that is armed, if one is."""
 
-    def observe(self, slot: Slot, effect: Observe) -> None:
+    def observe(self, slot: SimSlot, effect: Observe) -> None:
         self.world.observed(self.name, effect)
 
-    def logged(self, slot: Slot, effect: Deliver) -> None:
+    def logged(self, slot: SimSlot, effect: Deliver) -> None:
         self.written.setdefault(effect.group, Log()).write(effect.position, effect.entry)
 
-    def reset_log(self, slot: Slot, effect: ResetLog) -> None:
+    def reset_log(self, slot: SimSlot, effect: ResetLog) -> None:
         self.written.setdefault(effect.group, Log()).write(effect.position, None)
 
-    def deliver(self, slot: Slot, effect: Deliver) -> None:
+    def deliver(self, slot: SimSlot, effect: Deliver) -> None:
         self.world.delivered(self.name, effect)
 
-    def interrupt(self, slot: Slot, effect: Interrupted) -> None:
+    def interrupt(self, slot: SimSlot, effect: Interrupted) -> None:
         self.world.custom(self.name, effect)
 
-    def other(self, slot: Slot, effect: Effect) -> None:
+    def other(self, slot: SimSlot, effect: Effect) -> None:
         match effect:
             case Watermark():
                 self.world.watermarked(self.name, effect)
@@ -335,7 +345,7 @@ class Process:
             case _:
                 self.world.custom(self.name, effect)
 
-    def send(self, slot: Slot, effect: Send) -> None:
+    def send(self, slot: SimSlot, effect: Send) -> None:
         message = effect.message
         data = None
         if len(effect.to) == 1 and effect.to[0] == self.name:
@@ -360,7 +370,7 @@ class Process:
             self.world.messages += len(waiting)
             self.world.network.send(self.name, to, packets.frame(self.world.domain, waiting))
 
-    def read_log(self, slot: Slot, effect: ReadLog) -> None:
+    def read_log(self, slot: SimSlot, effect: ReadLog) -> None:
         log = self.written.get(effect.group) or Log()
         first = max(effect.position - log.begins, 0)
         entries = log.entries[first : first + effect.count_max] if effect.position >= log.begins else []

@@ -34,7 +34,7 @@ from ordercast.core.machine import (
 )
 from ordercast.core.view import OtherConfiguration, UnknownGroup, View
 from ordercast.protocols.idempotence import Record
-from ordercast.protocols.isis import times
+from ordercast.protocols.isis import invariants, times
 from ordercast.protocols.isis.asking import Asking
 from ordercast.protocols.isis.checking import check_envelope, check_seen, session_of
 from ordercast.protocols.isis.confirmed import Confirmed
@@ -213,6 +213,10 @@ class Isis:
             moved = self.telling.advance() or moved
             moved = moved or bool(self.touched)
         self.ordering.tell_all(at_once=False)
+
+    def check_invariants(self) -> None:
+        """See core.machine.ChecksItself."""
+        invariants.check(self)
 
     @property
     def view_number(self) -> int:

@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 
+from ordercast.protocols.isis.machine import Isis
 from ordercast.protocols.isis.replica import Replica
 from ordercast.protocols.isis.snapshot import Snapshots
 from ordercast.sim.mutants.mutant import Patch
@@ -15,4 +16,11 @@ def _began_anywhere(self: Snapshots, replica: Replica) -> None:
         _began(self, replica)
 
 
-ISIS_ASSERTIONS: tuple[Patch, ...] = ((Snapshots, "began", _began_anywhere),)
+def _unchecked(self: Isis) -> None:
+    """Whatever state it is in."""
+
+
+ISIS_ASSERTIONS: tuple[Patch, ...] = (
+    (Snapshots, "began", _began_anywhere),
+    (Isis, "check_invariants", _unchecked),
+)
