@@ -90,7 +90,7 @@ def _idle_too(self: Handing, replica: Replica, complete: dict[str, Part]) -> dic
     found = _enough(self, replica, complete)
     if found is None or any(part.is_whole for part in found.values()):
         return found
-    return found | {name: part for name, part in starting.parts.items() if part.is_idle}
+    return found | {name: part for name, part in complete.items() if part.is_idle}
 
 
 def _idle_has_stamped(self: Handing, replica: Replica, parts: list[Part]) -> Part:
