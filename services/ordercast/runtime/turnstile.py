@@ -2,15 +2,16 @@
 
 Whatever is ready runs within one turn of the loop, and everything else, such as the next step of somebody's
 message, waits for the turn after that. A message takes several turns, so a client whose thousand calls were all
-worked on in each of them would delay every message by several times a thousand calls. Here only a few calls begin
-in a turn, and clients that wait take turns, whatever the number of calls that each of them has made.
+worked on in each of them would delay every message by several times a thousand calls. Here only so many calls
+begin in a turn, and clients that wait take turns, whatever the number of calls that each of them has made.
 """
 
 import asyncio
 from collections import OrderedDict, deque
 
-#: Calls that begin within one turn of the loop.
-CALLS_PER_TURN = 4
+#: Calls that begin within one turn of the loop. With four, one client's calls held up others' messages twice as
+#: long, and no more of them were answered.
+CALLS_PER_TURN = 1
 
 
 class Turnstile:
