@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from ordercast.core.machine import Ended
 from ordercast.gateway.pressure import (
+    FEW,
     HIGH_S,
     LATE_S,
     RETRY_S_MAX,
@@ -483,3 +484,28 @@ def test_where_clients_send_alike_slow_envelopes_do_not_cost_throughput():
     for _ in range(100):
         now = exchange(pressure, now, 0.3, one=100, other=60)
     assert pressure.window >= window
+
+
+def test_clients_that_come_one_after_the_other_are_not_unequal():
+    """In the second in which one goes and the next comes, one of the two sends less than the other."""
+    pressure = pressure_of(10)
+    now = busy(pressure, 10_000)
+    pressure.delivered(0.01)
+    took(pressure, 100, now, "others, so that messages wait for each other")
+    for client in ("first", "second", "third"):
+        for _ in range(33):
+            now = exchange(pressure, now, 0.3, **{client: 100})
+            assert not pressure.is_unequal
+
+
+def test_with_many_sets_the_limit_follows_what_envelopes_take_and_what_is_slow_does_not():
+    """Few messages fit into each envelope then, and only with more of them here do envelopes become fuller."""
+    pressure = pressure_of(10)
+    now = busy(pressure, 10_000)
+    pressure.delivered(0.01)
+    limit = pressure.limit
+    took(pressure, FEW + 1, now)
+    for _ in range(100):
+        pressure.delivered(0.3)
+    assert pressure.limit == pytest.approx(limit + 10_000 * 0.29, rel=0.01)
+    assert pressure.alone_s == 0.01

@@ -36,6 +36,14 @@ def learners_of(group: "Group") -> list[str]:
     return [name for name in group.next.replicas if name not in has_it]
 
 
+def is_changing(group: "Group", name: str) -> bool:
+    """Whether it has to start in the present configuration, or to copy the log for the next one."""
+    if name in group.starting:
+        return True
+    # Most groups change seldom, and there may be many: this is asked of each of them often.
+    return (has_views(group) or group.HasField("next")) and name in learners_of(group)
+
+
 def holders_of(group: "Group") -> list[str]:
     """Whoever has the log, or is to have it."""
     there = (*group.replicas, *group.previous.replicas, *group.leaving, *group.placement)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from ordercast.core.errors import RemoteProtocolError
@@ -12,6 +13,8 @@ from ordercast.v1.membership_pb2 import DomainView, GroupView
 FIRST = 1
 
 Names = tuple[str, ...]
+#: Groups of which the description is remembered.
+GROUPS_REMEMBERED = 4096
 #: Sets of groups whose processes a view remembers.
 SETS_MAX = 4096
 
@@ -114,6 +117,13 @@ class Group:
 
 
 def group_of(view: GroupView) -> Group:
+    """Of equal descriptions the same object: a view of a thousand groups differs from the one before in one."""
+    return _group_of(view.SerializeToString())
+
+
+@lru_cache(GROUPS_REMEMBERED)
+def _group_of(serialized: bytes) -> Group:
+    view = GroupView.FromString(serialized)
     former = None
     if view.HasField("previous"):
         p = view.previous

@@ -50,10 +50,12 @@ SLOW = 2.0
 SLOW_S_MIN = 0.02
 WINDOW_LESS, WINDOW_MORE = 0.8, 1.1
 WINDOW_MESSAGES_LEAST = 16
-#: For so long it is counted what each client sends. If one sends less than this part of an equal share, they are
-#: unequal, and so much longer count as such: what is held back of the larger one must not make it look modest.
-COUNTED_S = 1.0
+#: For so long it is counted what each client sends. If one sends less than this part of an equal share, and did so
+#: shortly before (once says nothing: who comes or goes sends for a part of the time only), they are unequal, and
+#: so much longer count as such: what is held back of the larger one must not make it look modest.
+COUNTED_S = 0.5
 MODEST = 0.5
+SHORTLY_S = 3.0
 UNEQUAL_S = 5.0
 #: What is under way for so long does not keep others from leaving: one group that stands still must not stop all.
 LATE_S = 0.5
@@ -108,8 +110,10 @@ class Pressure:
         self.rate = 0.0
         #: The same of messages that were refused: those who sent them come back.
         self.refusal_rate = 0.0
-        #: What an envelope takes when it does not wait for others.
+        #: What an envelope takes with as much to do as there is now, as long as that is not too much; and what one
+        #: takes that hardly waits for others. With many sets the first is much more: a set's envelopes take turns.
         self.latency_s = 0.0
+        self.alone_s = 0.0
         #: Since the latest sample: how long there was something to answer (and from when there is now), how much
         #: there was at most, and what became of it.
         self._busy_s = 0.0
@@ -118,10 +122,11 @@ class Pressure:
         self._answered = 0
         self._refused = 0
         self._refused_at = -HIGH_S
-        #: What each client sent in this while, until when that is, until when clients count as unequal, and what
-        #: may be under way as long as they are.
+        #: What each client sent in this while, until when that is, who sent little and when, until when clients
+        #: count as unequal, and what may be under way as long as they are.
         self._came: dict[str, int] = {}
         self._came_until = 0.0
+        self._modest: dict[str, float] = {}
         self._unequal_until = 0.0
         self.is_unequal = False
         self._window_unequal = 0.0
@@ -189,14 +194,13 @@ class Pressure:
 
     def delivered(self, latency_s: float) -> None:
         """An envelope took so long. While much is here that is mostly waiting for others."""
-        if latency_s > max(SLOW * self.latency_s, SLOW_S_MIN):
+        if latency_s > max(SLOW * self.alone_s, SLOW_S_MIN):
             self._window_unequal = max(self.window * WINDOW_LESS, WINDOW_MESSAGES_LEAST)
         else:
             self._window_unequal = min(self._window_unequal, self.window) * WINDOW_MORE + 1
-        if not self.latency_s or latency_s < self.latency_s:
-            self.latency_s = min(latency_s, STUCK_S)
-        elif latency_s < STUCK_S and self.messages <= min(FEW, self.limit / 2):
-            self.latency_s += (latency_s - self.latency_s) * LATENCY_WEIGHT
+        is_calm = self.messages <= self.limit / 2
+        self.latency_s = _follow(self.latency_s, latency_s, is_calm)
+        self.alone_s = _follow(self.alone_s, latency_s, is_calm and self.messages <= FEW)
 
     def measure(self, now: float) -> None:
         """To be called often."""
@@ -215,10 +219,13 @@ class Pressure:
             self._most, self._answered, self._refused = self.messages, 0, 0
 
     def _compare(self, now: float) -> None:
-        """Whether a client sent much less than others."""
+        """Whether a client sends much less than others."""
         fair = sum(self._came.values()) / max(len(self._came), 1)
-        if min(self._came.values(), default=0) < MODEST * fair:
+        modest = dict.fromkeys((client for client, count in self._came.items() if count < MODEST * fair), now)
+        before = {client: at for client, at in self._modest.items() if at > now - SHORTLY_S}
+        if modest.keys() & before.keys():
             self._unequal_until = now + UNEQUAL_S
+        self._modest = before | modest
         if not self.is_unequal:
             self._window_unequal = self.window
         self.is_unequal = now < self._unequal_until
@@ -245,13 +252,18 @@ class Pressure:
     def limit(self) -> float:
         if not self.rate:
             return self.settings.backlog_messages_first
-        soon = self.rate * (self.latency_s + self.settings.backlog_s_max)
+        soon = self.rate * (self._usual_s + self.settings.backlog_s_max)
         return max(soon, self.settings.backlog_messages_min)
+
+    @property
+    def _usual_s(self) -> float:
+        """What an envelope may take. Where clients are unequal, one that sends much must not make that longer."""
+        return self.alone_s if self.is_unequal else self.latency_s
 
     @property
     def window(self) -> float:
         """How many messages may be under way."""
-        soon = self.rate * (2 * self.latency_s + WINDOW_S) if self.rate else self.settings.backlog_messages_first
+        soon = self.rate * (2 * self._usual_s + WINDOW_S) if self.rate else self.settings.backlog_messages_first
         window = max(soon, WINDOW_MESSAGES_MIN)
         return min(window, self._window_unequal) if self.is_unequal else window
 
@@ -307,3 +319,12 @@ class Pressure:
     def _sharing(self, mine: int) -> int:
         """Clients that have something here, and this one."""
         return len(self.accounts) + (0 if mine else 1)
+
+
+def _follow(known_s: float, latency_s: float, may_rise: bool) -> float:
+    """What envelopes take, now that one took so long: less counts at once, more only little by little."""
+    if not known_s or latency_s < known_s:
+        return min(latency_s, STUCK_S)
+    if may_rise and latency_s < STUCK_S:
+        return known_s + (latency_s - known_s) * LATENCY_WEIGHT
+    return known_s

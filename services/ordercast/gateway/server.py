@@ -66,8 +66,8 @@ class GatewayServer(GatewayServiceServicer):
             return await self.admin.list_cursors(request)
 
     async def SetCursor(self, request: api.SetCursorRequest, context: Any) -> api.SetCursorResponse:
+        self.budgets.set_cursor(context, request.group, request.name)
         async with self.budgets.command(context):
-            self.budgets.set_cursor(context, request.group, request.name)
             return await self.admin.set_cursor(request)
 
     async def DeleteCursor(self, request: api.DeleteCursorRequest, context: Any) -> api.DeleteCursorResponse:

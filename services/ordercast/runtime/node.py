@@ -31,7 +31,7 @@ from ordercast.core.machine import (
     Retired,
     ViewChanged,
 )
-from ordercast.core.members import can_leave, has_views, learners_of
+from ordercast.core.members import can_leave, has_views, is_changing
 from ordercast.runtime.admission import Admission
 from ordercast.runtime.clock import Clock
 from ordercast.runtime.directory import Directory
@@ -378,7 +378,7 @@ class Node:
         loop = asyncio.get_running_loop()
         begun = loop.time()
         while True:
-            changing = [g for g in self.directory.groups.values() if self.name in (*g.starting, *learners_of(g))]
+            changing = [group for group in self.directory.groups.values() if is_changing(group, self.name)]
             heartbeat_s = self.settings.heartbeat_s
             left_s = begun + (min(heartbeat_s, CHANGING_S) if changing else heartbeat_s) - loop.time()
             if left_s <= 0:

@@ -7,7 +7,7 @@ mistake: the caller is told no more than that, the log has the traceback, and th
 import asyncio
 import contextlib
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 
 import grpc
@@ -19,6 +19,7 @@ from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 from grpc_status import rpc_status  # type: ignore[import-untyped]
 
 from ordercast.core.limits import Limits
+from ordercast.runtime.debts import Debts
 from ordercast.runtime.turnstile import Turnstile
 
 log = structlog.get_logger("status")
@@ -90,10 +91,21 @@ class Entrance:
     def __init__(self, admit: Admit) -> None:
         self._admit = admit
         self._turnstile = Turnstile()
+        self._debts = Debts()
 
-    async def enter(self, context: Context) -> None:
-        await self._turnstile.enter(context.peer())
-        self._admit(context)
+    @contextlib.asynccontextmanager
+    async def passed(self, context: Context) -> AsyncIterator[None]:
+        """What is done within is the call, once it may begin."""
+        client = context.peer()
+        try:
+            await self._debts.wait(client)
+            await self._turnstile.enter(client)
+            self._admit(context)
+            yield
+        except BaseException:
+            # That the caller has gone comes as a CancelledError, or as a generator's end.
+            self._debts.came_to_nothing(client)
+            raise
 
 
 # As text: at run time the class takes no parameters.
@@ -191,8 +203,8 @@ def _guard_coroutine(
 ) -> Any:
     async def call(request: Any, context: Context) -> Any:
         try:
-            await entrance.enter(context)
-            return await behaviour(parse(request), context)
+            async with entrance.passed(context):
+                return await behaviour(parse(request), context)
         except Exception as error:
             await _end(context, error, method)
 
@@ -204,9 +216,11 @@ def _guard_generator(
 ) -> Any:
     async def call(request: Any, context: Context) -> AsyncGenerator[Any, None]:
         try:
-            await entrance.enter(context)
             # A call that ends early leaves the generator where it stands: it has to clean up now, not some day.
-            async with contextlib.aclosing(behaviour(parse(request), context)) as responses:
+            async with (
+                entrance.passed(context),
+                contextlib.aclosing(behaviour(parse(request), context)) as responses,
+            ):
                 async for response in responses:
                     yield response
         except Exception as error:
