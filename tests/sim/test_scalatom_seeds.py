@@ -33,6 +33,11 @@ def test_nothing_of_a_gateway_that_is_over_stays_open_after_a_copy() -> None:
     assert run_seed(92000281, reconfigure=True).violation is None
 
 
+def test_membership_begins_no_configuration_that_those_who_are_gone_leave_without_a_majority() -> None:
+    """A change was begun to two replicas, one of which was gone for good: its group could not even be deleted."""
+    assert run_seed(1547, reconfigure=True).violation is None
+
+
 @pytest.mark.parametrize("first", [1, pytest.param(9, marks=pytest.mark.long)])
 def test_raw_datagrams_with_a_third_lost_and_half_doubled_only_take_longer(first: int) -> None:
     for seed in range(first, first + 8):

@@ -44,7 +44,7 @@ class Reconfiguration:
         return not membership.groups[name].HasField("previous")
 
     def prepare(self, name: str, replicas: tuple[str, ...], acceptors: tuple[str, ...]) -> None:
-        if not self.may_change(name):
+        if not self.may_change(name) or not self._can_work(replicas, acceptors):
             return
         self.next[name] = (tuple(sorted(replicas)), tuple(sorted(acceptors)))
         group = self.group(name)
@@ -54,6 +54,11 @@ class Reconfiguration:
             return
         group.learners.extend(learners)
         self._publish("change_prepared", group)
+
+    def _can_work(self, *roles: tuple[str, ...]) -> bool:
+        """Membership begins no configuration in which those who are gone for good leave no majority of a role."""
+        there = [name for name in self.world.processes if name not in self.membership.absent]
+        return all(has_majority(members, there) for members in roles)
 
     def cancel(self, name: str) -> None:
         del self.next[name]
@@ -140,7 +145,7 @@ class Reconfiguration:
                 self.cancel(name) if name in self.membership.groups else self.next.pop(name)
                 continue
             group = self.membership.groups[name]
-            if any(p in self.membership.absent for p in group.learners):
+            if any(p in self.membership.absent for p in group.learners) or not self._can_work(*self.next[name]):
                 self.cancel(name)
             elif all(self._progress(p, group, "scalatom", "caught_up") for p in group.learners):
                 self.begin(name)

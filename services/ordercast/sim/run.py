@@ -27,6 +27,8 @@ from ordercast.v1.membership_pb2 import GroupView
 
 #: Simulated seconds after the healing in which everything must have come to rest.
 REST_S_MAX = 300.0
+#: How often it is looked whether it has.
+LOOK_S = 0.25
 #: And in which a group that is asked to must have caught up.
 WATERMARK_S_MAX = 60.0
 
@@ -187,14 +189,12 @@ class Cluster:
         return ending.unfinished(self.world, there, self.clients)
 
     def run_to_rest(self, until: float) -> None:
-        """Until nothing is left to do, or it is too late."""
-        reason = "the run has not begun"
-        while self.world.now < until:
-            self.world.run_until(self.world.now + 0.25)
-            reason = self.unfinished()
-            if not reason:
-                return
-        raise Violation("termination", reason)
+        """Until nothing is left to do. What is left when it is too late is the reason why the run failed."""
+        self.world.run_until(self.world.now + LOOK_S)
+        while reason := self.unfinished():
+            if self.world.now >= until:
+                raise Violation("termination", reason)
+            self.world.run_until(self.world.now + LOOK_S)
 
     def _check_producers(self) -> None:
         tables = {}

@@ -27,6 +27,8 @@ from ordercast.v1.sequencer_pb2 import LogEntry
 
 #: Simulated seconds after the healing in which everything must have come to rest.
 REST_S_MAX = 120.0
+#: How often it is looked whether it has.
+REST_LOOK_S = 0.25
 #: How often retention looks.
 TRUNCATE_S = 0.1
 #: Live deliveries that clients may come upon.
@@ -214,13 +216,11 @@ class Cluster:
                     raise Violation("state", f"{member} and {first} differ in what follows from the log of {name}")
 
     def run_to_rest(self, until: float) -> None:
-        reason = "the run has not begun"
-        while self.world.now < until:
-            self.world.run_until(self.world.now + 0.25)
-            reason = self.unfinished()
-            if not reason:
-                return
-        raise self.found or Violation("termination", reason)
+        self.world.run_until(self.world.now + REST_LOOK_S)
+        while reason := self.unfinished():
+            if self.world.now >= until:
+                raise self.found or Violation("termination", reason)
+            self.world.run_until(self.world.now + REST_LOOK_S)
 
 
 def run_seed(seed: int, *, tracing: bool = False) -> Result:
