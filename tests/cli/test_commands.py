@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ordercast.cli.main import app
-from ordercast.sim.mutants.catching import CATALOGUE
+from ordercast.sim.scalatom.trial import TRIAL
 
 
 def run(*args: str) -> Result:
@@ -20,7 +20,7 @@ def document(*args: str) -> tuple[int, Any]:
 
 
 def mutant(name: str) -> Any:
-    return next(m for m in CATALOGUE if m.name == name).applied()
+    return TRIAL.mutant(name).applied(TRIAL.assertions)
 
 
 def test_papers_prints_published_beside_measured() -> None:

@@ -15,7 +15,7 @@ from ordercast.sim.papers.scalatom import (
     rows,
     steps_with_fresh_messages,
 )
-from ordercast.sim.stage import ACCEPTORS, Stage
+from ordercast.sim.scalatom.stage import ACCEPTORS, Stage
 
 ABC = {"a": ("n1", "n2", "n3"), "b": ("n2", "n3", "n4"), "c": ("n5",)}
 
@@ -94,9 +94,9 @@ def test_figure_5_step_5_histories_of_a_majority_of_the_own_group_are_enough() -
 
 def test_section_4_2_step_5_a_message_waits_for_a_predecessor_that_is_not_decided() -> None:
     story = Stage({"a": ("n1", "n2", "n3"), "c": ("n2",)}, acceptors=ACCEPTORS)
-    story.block("g1", "n2")
-    story.block("n3", "n1", "n2", *ACCEPTORS)
-    story.block("g2", "n3")
+    story.hold("g1", "n2")
+    story.hold("n3", "n1", "n2", *ACCEPTORS)
+    story.hold("g2", "n3")
     story.publish("c1", "a")  # stamped by n1; its coordinator n3 cannot reach the acceptors
     story.run(0.01)
     story.publish("c2", "a", "c")  # decided above that

@@ -9,7 +9,7 @@ from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.machine import Scalatom
 from ordercast.protocols.scalatom.replica import Replica
 from ordercast.protocols.scalatom.settings import Settings
-from ordercast.sim.stage import Stage
+from ordercast.sim.scalatom.stage import Stage
 
 ACCEPTORS = ("n7", "n8", "n9")
 #: Those that come with a third configuration, where there is one.
@@ -83,9 +83,9 @@ def test_a_newcomer_does_not_stamp_where_it_has_delivered() -> None:
     story = stage({"a": ("n2",), "b": ("n1",), "z": ("n3", "n4")}, stamps_wait_s=0.05)
     prepare(story, "b", "n1", "n3", "n4")
     tell_all(story, 0.5)
-    story.block("n2", "n1")
+    story.hold("n2", "n1")
     for node in ("n1", "n4"):
-        story.block(node, "n3")
+        story.hold(node, "n3")
     story.publish("c1", "a", "b")
     story.run(0.05)  # n2 has delivered it, and n1 does not know
     assert (replica(story, "n2").position, replica(story, "n1", "b").position) == (1, 0)
@@ -112,20 +112,20 @@ def test_an_envelope_that_nobody_here_has_stamped_is_not_read_back_as_stamped() 
     prepare(story, "a", "n3")
     tell_all(story, 0.5)
     story.raise_clock("n2", "a", 4)
-    story.block("n2", "n1", "n3")
+    story.hold("n2", "n1", "n3")
     for node in ("n1", "n4"):
-        story.block(node, "n3")
+        story.hold(node, "n3")
     story.publish("c1", "a", "b")
     story.run(0.05)
     begin(story, "a", "b")
     tell_all(story, 1.0)
     assert [held.own for held in scalatom(story, "n3").held.values()] == [{}]
-    story.open("n2", "n3")
+    story.release("n2", "n3")
     story.run(1.0)
     assert (replica(story, "n3").started, replica(story, "n3").position) == (2, 1)
     story.crash("n3")
     story.restart("n3")
-    story.open("n1", "n3")
+    story.release("n1", "n3")
     for _ in range(10_000):
         if ("n1", "n3") in story.world.network.connections:
             break
@@ -140,27 +140,27 @@ def test_a_stamp_that_came_before_its_envelope_does_not_outlive_its_configuratio
     n1 stamps m anew, behind what n2 and n3 have delivered at 10; n5 counted the old stamp, and m was decided at 0.
     """
     story = stage({"a": ("n1", "n2", "n3"), "b": ("n5",)})
-    story.block("g1", "n2", "n3", "n5")
-    story.block("n1", "n2", "n3")
-    story.block("n5", "n1")
+    story.hold("g1", "n2", "n3", "n5")
+    story.hold("n1", "n2", "n3")
+    story.hold("n5", "n1")
     story.publish("c1", "a", "b")
     story.run(0.005)
-    story.block("n1", "n5")
+    story.hold("n1", "n5")
     assert [(held.names, held.stamps) for held in scalatom(story, "n5").held.values()] == [((), {"a": {"n1": 0}})]
     for node in ("n2", "n3"):
         story.raise_clock(node, "a", 9)
     for node in ("g2", "n2", "n3"):
-        story.block(node, "n1")
+        story.hold(node, "n1")
     story.publish("c2", "a")
     story.run(0.1)
     assert positions(story, "n2", "n3") == [1, 1]
     prepare(story, "a", "n1")
     tell_all(story, 0.01)
-    story.open("n1", "n2")
-    story.open("n2", "n1")
+    story.release("n1", "n2")
+    story.release("n2", "n1")
     story.run(2.0)  # n1 starts from what it had and what n2 had
     assert replica(story, "n1").started == 2
-    story.open("g1", "n5")
+    story.release("g1", "n5")
     story.run(0.5)
     story.finish()
 
@@ -170,14 +170,14 @@ def test_what_is_handed_over_for_one_group_is_stamped_in_the_others_here() -> No
     so b waited for its stamp for ever.
     """
     story = stage({"a": ("n1",), "b": ("n2",)})
-    story.block("g1", "n2")
+    story.hold("g1", "n2")
     story.publish("c1", "a", "b")
     story.run(0.01)
     prepare(story, "a", "n2")
     begin(story, "a")
     tell_all(story, 0.05)
     assert replica(story, "n2").started == 2
-    story.open("g1", "n2")
+    story.release("g1", "n2")
     story.run(2.0)
     story.finish()
     assert len(story.cluster.logs.groups["b"].messages) == 1
@@ -193,13 +193,13 @@ def test_who_starts_from_a_fellow_needs_the_log_that_the_fellow_had() -> None:
     story = stage({"a": ("n1", "n2", "n3"), "z": ("n4", "n5", "n6")})
     prepare(story, "a", "n4", "n5", "n6")
     tell_all(story, 1.0)
-    story.block("n3", "n5", "n6")
+    story.hold("n3", "n5", "n6")
     deliver_at_n3_alone(story)
     copy_delivered(story, "n4")
     story.crash("g1")
-    story.block("n3", "n4")
+    story.hold("n3", "n4")
     for node in ("n1", "n2"):
-        story.block(node, "n5", "n6")
+        story.hold(node, "n5", "n6")
     begin(story, "a")
     story.tell("n1", "n2", "n3", "n4", *ACCEPTORS)
     story.run(0.2)
@@ -209,7 +209,7 @@ def test_who_starts_from_a_fellow_needs_the_log_that_the_fellow_had() -> None:
             break
         story.run(0.0005)
     assert all(replica(story, node).is_active for node in ("n4", "n5", "n6"))
-    story.block("n4", "n5", "n6")
+    story.hold("n4", "n5", "n6")
     story.publish("c2", "a")
     story.run(5.0)
     story.finish()
@@ -223,15 +223,15 @@ def test_what_is_durable_where_nobody_has_started_does_not_count() -> None:
     """
     story = stage({"a": ("n1", "n2", "n3"), "y": ("n4",), "z": LATER})
     for node in LATER:
-        story.block(node, "n3", "n4")
+        story.hold(node, "n3", "n4")
     prepare(story, "a", "n1", "n3", "n4")
     tell_all(story, 1.0)
     deliver_at_n3_alone(story)
     copy_delivered(story, "n4")
     for node in ("n1", "n2"):
-        story.block(node, "n3", "n4")
-    story.block("n3", "n4")
-    story.block("n4", "n3")
+        story.hold(node, "n3", "n4")
+    story.hold("n3", "n4")
+    story.hold("n4", "n3")
     begin(story, "a")
     tell_all(story, 2.0)  # nothing is handed over to n3 and n4; the gateway sends m again
     start_twice_without(story, "n3", started="n4")
@@ -244,18 +244,18 @@ def test_what_is_copied_before_the_start_is_not_called_durable() -> None:
     """
     story = stage({"a": ("n1", "n2", "n3"), "y": ("n4", "n5"), "z": LATER})
     for node in LATER:
-        story.block(node, "n3", "n4", "n5")
+        story.hold(node, "n3", "n4", "n5")
     prepare(story, "a", "n1", "n4", "n5")
     tell_all(story, 1.0)
     for node in ("n1", "n2", "n3"):
-        story.block(node, "n4", "n5")
+        story.hold(node, "n4", "n5")
     deliver_at_n3_alone(story)
-    story.block("n4", "n5")
-    story.block("n5", "n4")
+    story.hold("n4", "n5")
+    story.hold("n5", "n4")
     begin(story, "a")
     tell_all(story, 0.1)
     assert positions(story, "n4", "n5") == [0, 0]
-    story.open("n3", "n4", "n5")
+    story.release("n3", "n4", "n5")
     for node in ("n4", "n5"):
         copy_delivered(story, node)
     story.run(2.0)
@@ -267,9 +267,9 @@ def deliver_at_n3_alone(story: Stage) -> None:
     """The others have stamped it, and hear no more."""
     story.publish("c1", "a")
     story.run(0.0045)
-    story.block("n3", "n1", "n2")
+    story.hold("n3", "n1", "n2")
     for node in ("n1", "n2"):
-        story.block(node, *ACCEPTORS)
+        story.hold(node, *ACCEPTORS)
     story.run(0.1)
     assert positions(story, "n1", "n2", "n3") == [0, 0, 1]
 
@@ -289,8 +289,8 @@ def start_twice_without(story: Stage, idle: str, *, started: str) -> None:
     assert [replica(story, node).is_active for node in members] == [True, False, False]
     story.publish("c1", "z")  # tells the acceptors what is finished
     story.run(0.5)
-    story.block(started, "n1")
-    story.open("n1", started)
+    story.hold(started, "n1")
+    story.release("n1", started)
     story.run(0.5)
     assert [replica(story, node).is_active for node in members] == [True, True, False]
     story.look()
@@ -301,12 +301,12 @@ def start_twice_without(story: Stage, idle: str, *, started: str) -> None:
     story.tell("n1", idle, *ACCEPTORS)
     story.run(0.01)
     for node in LATER:
-        story.open(node, idle)
+        story.release(node, idle)
     story.run(0.01)
     story.tell(*LATER)
     story.run(0.01)
     for node in LATER:
-        story.block(node, idle)
+        story.hold(node, idle)
     assert [replica(story, node).started for node in LATER] == [3, 3]
     tell_all(story, 1.0)
     story.look()
@@ -338,10 +338,10 @@ def test_who_lost_its_disk_in_the_configuration_before_hands_nothing_over(knows:
     prepare(story, "a", "n1", "n4", "n5")
     tell_all(story, 1.0)
     for node in ("g1", "n2", "n3"):
-        story.block(node, "n1")
+        story.hold(node, "n1")
     story.publish("c1", "a")
     story.run(0.0045)
-    story.block("n3", "n2", "n4", "n5")
+    story.hold("n3", "n2", "n4", "n5")
     story.run(0.05)
     assert positions(story, "n2", "n3") == [0, 1]
     assert len(story.cluster.board.receipts) == 1

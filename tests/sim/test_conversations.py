@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ordercast.protocols.scalatom.settings import Settings
-from ordercast.sim.mutants.schedules import ClockWithoutEntry, OffByOne, OnlyHolderDies, Ties
-from ordercast.sim.stage import Schedule, Stage, verdict
+from ordercast.sim.scalatom.mutants.schedules import ClockWithoutEntry, OffByOne, OnlyHolderDies, Ties
+from ordercast.sim.scalatom.stage import Schedule, Stage, verdict
 
 FOLDER = Path(__file__).parent / "conversations"
 

@@ -4,8 +4,8 @@ from ordercast.core.ids import incarnation_of
 from ordercast.core.machine import Ended
 from ordercast.protocols.scalatom.settings import Settings
 from ordercast.sim.checkers.ending import check_retired
-from ordercast.sim.mutants.catching import CATALOGUE
-from ordercast.sim.stage import ACCEPTORS, Stage
+from ordercast.sim.scalatom.mutants.catalogue import CATALOGUE
+from ordercast.sim.scalatom.stage import ACCEPTORS, Stage
 from ordercast.v1.common_pb2 import Batch
 
 NODES = ("n1", "n2", "n3")
@@ -95,7 +95,7 @@ def test_a_replica_of_a_new_group_knows_what_is_retired() -> None:
         story.tell(*everyone(story, "n3"))
         story.pause("n3", 1.0)
         story.tell("n3")
-        story.block("g1", "n1", "n2")
+        story.hold("g1", "n1", "n2")
         story.publish("c1", "e")
         story.run(0.05)
         story.crash("g1")
@@ -118,7 +118,7 @@ def test_a_replica_of_a_new_group_knows_what_is_retired() -> None:
 
 def test_a_group_goes_when_what_was_taken_for_it_is_finished() -> None:
     story = Stage({"a": NODES, "d": ("n2", "n7")})
-    story.block("g1", "n7")
+    story.hold("g1", "n7")
     story.publish("c1", "a", "d")
     story.publish("c1", "d")  # waits behind the first
     story.run(0.05)
@@ -165,7 +165,7 @@ def test_who_never_knew_the_group_learns_that_what_names_it_is_finished() -> Non
     """n3 was away for the whole life of e. It has the envelope from a's log, without a way to ask e's replicas."""
     story = Stage({"a": NODES})
     for name in ("g1", "n1", "n2"):
-        story.block(name, "n3")
+        story.hold(name, "n3")
     story.create("e", "n2")
     story.tell(*everyone(story, "n3"))
     story.publish("c1", "a", "e")
@@ -179,7 +179,7 @@ def test_who_never_knew_the_group_learns_that_what_names_it_is_finished() -> Non
     story.restart("g1")
     for name in ("g1", "n1", "n2"):
         story.lose_in_flight(name, "n3")
-        story.open(name, "n3")
+        story.release(name, "n3")
     story.run(6.0)
     assert log_of(story, "n3", "a") == ["c1 to a,e #1"]
     assert story.cluster.machine("n3", "scalatom").buffers()["delivered"] == 0
@@ -190,13 +190,13 @@ def test_who_never_knew_the_group_learns_that_what_names_it_is_finished() -> Non
 def test_a_copy_that_comes_late_is_dropped_with_its_group() -> None:
     """n3 takes it after it had said that nothing there names d, and before it hears that d is gone."""
     story = Stage({"a": NODES, "d": ("n2", "n7")})
-    story.block("g1", "n3")
-    story.block("n1", "n3")
-    story.block("n2", "n3")
+    story.hold("g1", "n3")
+    story.hold("n1", "n3")
+    story.hold("n2", "n3")
     story.publish("c1", "a", "d")
     story.run(1.0)
     delete(story, "d", "n3")
-    story.open("g1", "n3")
+    story.release("g1", "n3")
     story.run(0.01)
     assert story.cluster.machine("n3", "scalatom").mentions("d")
     story.tell("n3")

@@ -3,7 +3,7 @@
 import pytest
 
 from ordercast.sim.checkers.violation import Violation
-from ordercast.sim.stage import Stage
+from ordercast.sim.scalatom.stage import Stage
 
 
 def a_and_spare() -> Stage:

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from ordercast.protocols.isis.settings import Causality, FlushKind
+from ordercast.sim.campaign import run_one
+from ordercast.sim.hunt import catch
 from ordercast.sim.isis.mutants.catalogue import CATALOGUE, SCHEDULES
-from ordercast.sim.isis.run import run_seed
 from ordercast.sim.isis.stage import verdict
-from ordercast.sim.mutants.catching import catch
 
 
 @pytest.mark.parametrize("name", [mutant.name for mutant in CATALOGUE])
@@ -37,8 +37,8 @@ def test_each_schedule_is_for_a_mutant_and_each_mutant_has_a_name_of_its_own() -
 
 
 def test_a_mutant_leaves_no_trace_behind() -> None:
-    before = run_seed(3).digest
+    before = run_one(3, protocol="isis").digest
     for mutant in CATALOGUE:
         with mutant.applied():
             pass
-    assert run_seed(3).digest == before
+    assert run_one(3, protocol="isis").digest == before

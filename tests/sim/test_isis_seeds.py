@@ -26,7 +26,7 @@ def test_runs_have_all_that_is_hard():
     scenarios = [draw(seed) for seed in range(1, 60)]
     assert {scenario.settings.causality for scenario in scenarios} == set(Causality)
     assert {scenario.settings.flush for scenario in scenarios} == set(FlushKind)
-    plans = [plan for scenario in scenarios for client in scenario.clients.values() for plan in client.plans]
+    plans = [plan for scenario in scenarios for client in scenario.casters.values() for plan in client.plans]
     assert any(plan.total for plan in plans)
     assert any(len(plan.groups) > 1 for plan in plans)
     assert any(scenario.tells for scenario in scenarios)

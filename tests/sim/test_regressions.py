@@ -3,7 +3,7 @@
 from ordercast.core.ids import last_key_of
 from ordercast.core.machine import Ended
 from ordercast.sim.checkers.ending import check_retired
-from ordercast.sim.stage import ACCEPTORS, Stage
+from ordercast.sim.scalatom.stage import ACCEPTORS, Stage
 from ordercast.v1.common_pb2 import Batch
 
 
@@ -12,13 +12,13 @@ def test_an_envelope_known_from_one_groups_log_is_decided_for_the_other_groups_o
     story = Stage(groups, acceptors=("n6", "n7", "n8"))
     others = ("n2", "n3", "n4", "n5")
     for node in others:
-        story.block(node, "n1")
-    story.block("n1", "n6", "n7", "n8")
+        story.hold(node, "n1")
+    story.hold("n1", "n6", "n7", "n8")
     story.publish("c1", "a", "b", "c")  # coordinator n5; n1 stamps it and hears no more
     story.run(0.2)
     for node in others:
         story.lose_in_flight(node, "n1")
-    story.open("n2", "n1")  # a's log is to be had, b's replicas still cannot be heard
+    story.release("n2", "n1")  # a's log is to be had, b's replicas still cannot be heard
     story.run(3.0)
     held = next(iter(story.cluster.machine("n1", "scalatom").held.values()))
     assert held.sn is not None
@@ -64,8 +64,8 @@ def test_an_acceptor_that_was_away_hears_what_is_finished() -> None:
 def test_promises_do_not_pile_up_where_stamps_imply_every_number() -> None:
     """n1 hears of no decision and asks the acceptors each time, but nobody asks them for a vote."""
     story = Stage({"a": ("n1", "n2", "n3")})
-    story.block("n2", "n1")
-    story.block("n3", "n1")
+    story.hold("n2", "n1")
+    story.hold("n3", "n1")
     for _ in range(10):
         story.publish("c1", "a")
         story.run(1.0)
@@ -97,8 +97,8 @@ def payloads(story: Stage, node: str) -> list[str]:
 
 def cut_off(story: Stage, node: str, *others: str) -> None:
     for other in others:
-        story.block(node, other)
-        story.block(other, node)
+        story.hold(node, other)
+        story.hold(other, node)
 
 
 def test_a_snapshot_brings_the_log_that_its_sender_still_has() -> None:
@@ -111,12 +111,12 @@ def test_a_snapshot_brings_the_log_that_its_sender_still_has() -> None:
     story.cluster.truncate(keep=0)
     story.publish("c1", "a")
     story.run(0.0045)
-    story.block("n3", "n2")  # n2 has stamped #5 and hears no more; n3 delivers it
+    story.hold("n3", "n2")  # n2 has stamped #5 and hears no more; n3 delivers it
     cut_off(story, "n2", *ACCEPTORS)
-    story.block("n2", "g1")
+    story.hold("n2", "g1")
     story.run(2.5)
-    story.open("n1", "n3")
-    story.open("n3", "n1")
+    story.release("n1", "n3")
+    story.release("n3", "n1")
     story.run(1.5)  # n1 is too far behind for n3's log and takes a snapshot
     story.crash("n3")
     story.finish("n3")
@@ -152,8 +152,8 @@ def test_a_replica_that_caught_up_in_silence_is_trusted_again() -> None:
     story.run(0.7)  # long enough for the gateway to suspect n1
     assert "n1" in story.cluster.machine("g1", "gateway").suspected
     for other in ("n2", "n3", *ACCEPTORS):
-        story.open("n1", other)
-        story.open(other, "n1")
+        story.release("n1", other)
+        story.release(other, "n1")
     story.slow_disk("n3", 0.0)
     story.run(4.0)
     story.publish("c1", "c")
@@ -212,9 +212,9 @@ def test_a_delivery_that_is_not_synced_is_not_buried() -> None:
 
 def test_what_comes_late_of_a_retired_incarnation_is_buried_at_once() -> None:
     story = Stage({"a": ("n1", "n2", "n3")})
-    story.block("g1", "n3")
-    story.block("n1", "n3")
-    story.block("n2", "n3")
+    story.hold("g1", "n3")
+    story.hold("n1", "n3")
+    story.hold("n2", "n3")
     story.publish("c1", "a")
     story.run(2.0)
     story.crash("g1")
@@ -222,7 +222,7 @@ def test_what_comes_late_of_a_retired_incarnation_is_buried_at_once() -> None:
     story.run(1.0)
     story.cluster.retire()
     for node in ("g1", "n1", "n2"):
-        story.open(node, "n3")
+        story.release(node, "n3")
     story.run(5.0)
     assert story.cluster.machine("n3", "scalatom").replicas["a"].position == 1
     assert story.cluster.machine("n3", "scalatom").buffers()["delivered"] == 0
@@ -235,20 +235,20 @@ def test_what_waits_behind_a_message_that_is_given_up_does_not_come_before_it() 
     story = Stage({"a": nodes, "c": ("n7",)})
     story.raise_clock("n7", "c", 100)
     for node in (*nodes, "n7"):
-        story.block("g1", node)
+        story.hold("g1", node)
     story.impatient("c1", 0.5)
     for groups in (("a",), ("a", "c"), ("a",)):  # the first is stuck at g1, and the others wait behind it
         story.publish("c1", *groups)
     story.run(0.2)
     story.cluster.machine("c1", "client").settings.gateways[:] = ["g2"]
     for node in ("g2", *nodes):
-        story.block(node, "n7")
+        story.hold(node, "n7")
     story.run(1.0)  # g2 has ordered the first, and sent the second, which waits for n7
     story.world.network.disconnect("g1", "c1")
     story.close("c")
     story.tell("g1")  # it gives up the second
     for node in nodes:
-        story.open("g1", node)
+        story.release("g1", node)
     story.run(1.0)
     story.finish()
     assert [key[1:] for key in story.cluster.logs.groups["a"].messages] == [

@@ -8,34 +8,35 @@ from collections import Counter
 
 import pytest
 
-from ordercast.sim.campaign import run_many
+from ordercast.sim.campaign import run_many, run_one
 from ordercast.sim.network import NetworkSettings
-from ordercast.sim.run import run_scenario, run_seed
-from ordercast.sim.scenario import draw
+from ordercast.sim.scalatom.scenario import draw
+from ordercast.sim.scalatom.trial import TRIAL
+from ordercast.sim.trial import run_scenario
 
 
 @pytest.mark.parametrize("first", [1, *(pytest.param(n, marks=pytest.mark.long) for n in range(26, 201, 25))])
 def test_no_seed_violates_a_property(first: int) -> None:
-    campaign = run_many(range(first, first + 25), jobs=1)
+    campaign = run_many(range(first, first + 25), jobs=1, protocol="scalatom")
     assert [(r.seed, str(r.violation)) for r in campaign.violations] == []
     assert campaign.delivered > 0
 
 
 @pytest.mark.parametrize("first", [1, *(pytest.param(n, marks=pytest.mark.long) for n in range(26, 101, 25))])
 def test_no_seed_violates_a_property_while_replicas_come_and_go(first: int) -> None:
-    campaign = run_many(range(first, first + 25), jobs=1, reconfigure=True)
+    campaign = run_many(range(first, first + 25), jobs=1, protocol="scalatom", reconfigure=True)
     assert [(r.seed, str(r.violation)) for r in campaign.violations] == []
     assert campaign.strikes["configuration_started"] > 0
 
 
 def test_nothing_of_a_gateway_that_is_over_stays_open_after_a_copy() -> None:
     """A process kept what groups of it had stamped and forgotten, once another of its groups was copied."""
-    assert run_seed(92000281, reconfigure=True).violation is None
+    assert run_one(92000281, reconfigure=True, protocol="scalatom").violation is None
 
 
 def test_membership_begins_no_configuration_that_those_who_are_gone_leave_without_a_majority() -> None:
     """A change was begun to two replicas, one of which was gone for good: its group could not even be deleted."""
-    assert run_seed(1547, reconfigure=True).violation is None
+    assert run_one(1547, reconfigure=True, protocol="scalatom").violation is None
 
 
 @pytest.mark.parametrize("first", [1, pytest.param(9, marks=pytest.mark.long)])
@@ -43,7 +44,7 @@ def test_raw_datagrams_with_a_third_lost_and_half_doubled_only_take_longer(first
     for seed in range(first, first + 8):
         scenario = draw(seed)
         scenario.network = NetworkSettings(delay_s=0.003, slow=0.4, loss=0.3, duplication=0.5, datagrams=True)
-        assert run_scenario(scenario, seed).violation is None
+        assert run_scenario(TRIAL, scenario, seed).violation is None
 
 
 @pytest.mark.long
@@ -52,7 +53,7 @@ def test_runs_meet_every_kind_of_fault_and_of_change_and_use_every_kind_of_messa
     seen: Counter[str] = Counter()
     for seed in range(1, 41):
         for reconfigure in (False, True):
-            run = run_seed(seed, reconfigure=reconfigure)
+            run = run_one(seed, reconfigure=reconfigure, protocol="scalatom")
             strikes.update(run.strikes)
             seen.update(run.by_kind)
     faults = ["crash", "crash_at_commit", "power_loss", "partition", "one_way", "bridge", "flapping", "disk_lost"]
@@ -82,11 +83,14 @@ def test_the_same_seed_is_the_same_run_under_two_hash_seeds() -> None:
 
 
 def test_another_seed_is_another_run() -> None:
-    assert run_seed(7).digest != run_seed(8).digest
+    assert run_one(7, protocol="scalatom").digest != run_one(8, protocol="scalatom").digest
 
 
 def test_the_digest_of_many_runs_does_not_depend_on_the_number_of_jobs() -> None:
-    assert run_many(range(1, 9), jobs=1).digest == run_many(range(1, 9), jobs=2).digest
+    assert (
+        run_many(range(1, 9), jobs=1, protocol="scalatom").digest
+        == run_many(range(1, 9), jobs=2, protocol="scalatom").digest
+    )
 
 
 def test_the_summary_has_the_documented_fields() -> None:

@@ -12,9 +12,9 @@ from ordercast.core.machine import Deliver, ResetLog, Watermark
 from ordercast.sim.checkers.ending import check_all_or_nothing, check_receipts
 from ordercast.sim.checkers.logs import LogChecker
 from ordercast.sim.checkers.order import check_acyclic, check_causality, check_fifo
-from ordercast.sim.checkers.traffic import TrafficChecker
 from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.client import Board, MessageKey, Receipt, Sent
+from ordercast.sim.scalatom.traffic import TrafficChecker
 from ordercast.v1.common_pb2 import (
     REFUSAL_GAP,
     Batch,

@@ -8,9 +8,8 @@ import pytest
 from ordercast.gateway.casting import CastingGateway
 from ordercast.protocols.isis.machine import Isis
 from ordercast.protocols.isis.snapshot import checksum_of
-from ordercast.sim.faults import Faults
-from ordercast.sim.isis.run import LOOK_S, Cluster, _events
-from ordercast.sim.isis.scenario import Scenario, draw
+from ordercast.sim.isis.trial import TRIAL
+from ordercast.sim.trial import begin, prepare
 from ordercast.v1.sequencer_pb2 import EnvelopeDecided, EnvelopeDelivered, EnvelopeDurable, LogChunk
 from tests.unit.fuzzing import FUZZED_INPUTS
 from tests.unit.hostile_peers import Hostile, check_all_were_fuzzed, fuzz
@@ -33,22 +32,17 @@ def also(message: Any) -> list[Any]:
     return [decided, EnvelopeDurable(id=message.id, group=message.group)]
 
 
-def run(scenario: Scenario, seed: int, hostile: Hostile) -> None:
-    cluster = Cluster(scenario, seed)
-    world, membership = cluster.world, cluster.membership
-    hostile.join(world)
-    faults = Faults(world, Random(f"{seed}/faults"), scenario.faults, scenario.healing_at, membership.view)
-    membership.absent = cluster.gone = faults.gone
-    membership.random = membership.delays = Random(f"{seed}/views")
-    cluster.start()
-    world.after(LOOK_S, cluster.look)
-    _events(cluster, Random(f"{seed}/events"))
-    world.run_until(scenario.healing_at + REST_S)
+def run(seed: int, hostile: Hostile) -> None:
+    scenario = TRIAL.draw(seed)
+    cluster = TRIAL.cluster(scenario, seed)
+    hostile.join(cluster.world)
+    begin(TRIAL, cluster, seed, prepare(cluster, seed))
+    cluster.world.run_until(scenario.healing_at + REST_S)
 
 
 def throw(count: int, each: int, **fields: Any) -> Hostile:
     hostile = Hostile(["isis", "gateway"], Random(0), seal=seal, also=also, **fields)
-    return fuzz(hostile, lambda seed: run(draw(seed), seed, hostile), SEEDS, count, each=each)
+    return fuzz(hostile, lambda seed: run(seed, hostile), SEEDS, count, each=each)
 
 
 def test_members_and_gateways_survive_whatever_is_sent():

@@ -12,9 +12,8 @@ from ordercast.gateway.machine import Gateway
 from ordercast.protocols.paxos.acceptor import Acceptor
 from ordercast.protocols.paxos.proposer import Proposer
 from ordercast.protocols.scalatom.machine import Scalatom
-from ordercast.sim.faults import Faults
-from ordercast.sim.run import Cluster, begin
-from ordercast.sim.scenario import draw
+from ordercast.sim.scalatom.trial import TRIAL
+from ordercast.sim.trial import begin, prepare
 from tests.unit.fuzzing import FUZZED_INPUTS
 from tests.unit.hostile_peers import Hostile, check_all_were_fuzzed, fuzz
 from tests.unit.test_fuzzed_input import MAY_CONTRADICT, seal
@@ -27,14 +26,11 @@ REST_S = 1.0
 
 
 def run(seed: int, hostile: Hostile) -> None:
-    scenario = draw(seed, reconfigure=True)
-    cluster = Cluster(scenario, seed)
-    world, membership = cluster.world, cluster.membership
-    hostile.join(world)
-    faults = Faults(world, Random(f"{seed}/faults"), scenario.faults, scenario.healing_at, membership.view)
-    membership.absent = cluster.gone = faults.gone
-    begin(cluster, seed, faults)
-    world.run_until(scenario.healing_at + REST_S)
+    scenario = TRIAL.draw(seed, reconfigure=True)
+    cluster = TRIAL.cluster(scenario, seed)
+    hostile.join(cluster.world)
+    begin(TRIAL, cluster, seed, prepare(cluster, seed))
+    cluster.world.run_until(scenario.healing_at + REST_S)
 
 
 def throw(count: int, each: int, **fields: Any) -> Hostile:

@@ -1,6 +1,5 @@
 """`ordercast sim`: run a protocol in the simulator under faults, with every checker on."""
 
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -8,17 +7,13 @@ import typer
 from ordercast.cli.output import Json, err, out, print_json, progress_bar
 from ordercast.sim.campaign import Campaign, run_many, run_one
 from ordercast.sim.explain import around
-from ordercast.sim.mutants.catching import Catch, catch_all
-from ordercast.sim.run import Result
-
-
-class Protocol(StrEnum):
-    SCALATOM = "scalatom"
-    ISIS = "isis"
+from ordercast.sim.hunt import Catch, catch_all
+from ordercast.sim.trial import Result
+from ordercast.sim.trials import names, trial_of
 
 
 def sim(
-    protocol: Annotated[Protocol, typer.Argument(help="The protocol to run.")],
+    protocol: Annotated[str, typer.Argument(help=f"The protocol to run: {', '.join(names())}.")],
     seed: Annotated[int | None, typer.Option(min=0, help="Run this one seed, whatever --seeds says.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds to run.")] = 100,
     first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 1,
@@ -40,13 +35,16 @@ def sim(
     Examples: `ordercast sim scalatom --seeds 2000 --jobs 2` · `ordercast sim scalatom --seed 7 --trace` ·
     `ordercast sim scalatom --reconfigure --seeds 2000` · `ordercast sim isis --mutants`
     """
+    if protocol not in names():
+        raise typer.BadParameter(f"no protocol is called {protocol!r}: there are {', '.join(names())}")
     if trace and (seed is None or json):
         raise typer.BadParameter("--trace prints the conversation of one run: give --seed, and not --json")
     if (mutants or mutant is not None) and (seed is not None or trace):
         raise typer.BadParameter("mutants choose their own seeds: leave --seed and --trace out")
     if (mutants or mutant is not None) and reconfigure:
         raise typer.BadParameter("mutants choose their own runs: leave --reconfigure out")
-    if reconfigure and protocol != Protocol.SCALATOM:
+    trial = trial_of(protocol)
+    if reconfigure and trial.counted_reconfiguring is None:
         raise typer.BadParameter(f"members come and go in every run of {protocol}: leave --reconfigure out")
     if mutants or mutant is not None:
         _mutants(protocol, mutant, jobs, json)
@@ -55,9 +53,9 @@ def sim(
         _trace(protocol, seed, reconfigure)
         return
     chosen = range(seed, seed + 1) if seed is not None else range(first_seed, first_seed + seeds)
-    campaign = _campaign(protocol.value, chosen, jobs, reconfigure)
+    campaign = _campaign(protocol, chosen, jobs, reconfigure)
     summary = {
-        "protocol": protocol.value,
+        "protocol": protocol,
         "runs": campaign.runs,
         "violations": len(campaign.violations),
         "delivered": campaign.delivered,
@@ -65,11 +63,8 @@ def sim(
         "messages_per_second": round(campaign.messages_per_second),
         "digest": campaign.digest,
     }
-    if reconfigure:
-        summary["changes"] = campaign.strikes.get("configuration_started", 0)
-        summary["disks_lost"] = campaign.strikes.get("disk_lost", 0)
-    if protocol == Protocol.ISIS:
-        summary["views"] = campaign.strikes.get("view_completed", 0)
+    counted = {**trial.counted, **(trial.counted_reconfiguring or {} if reconfigure else {})}
+    summary |= {name: campaign.strikes.get(kind, 0) for name, kind in counted.items()}
     for result in campaign.violations:
         explain(result, protocol, reconfigure)
     if json:
@@ -89,7 +84,7 @@ def _campaign(name: str, seeds: range, jobs: int, reconfigure: bool) -> Campaign
         return run_many(seeds, jobs, show, protocol=name, reconfigure=reconfigure)
 
 
-def explain(result: Result, protocol: str = "scalatom", reconfigure: bool = False) -> None:
+def explain(result: Result, protocol: str, reconfigure: bool = False) -> None:
     """The seed, the property, the explanation, and the command that replays it."""
     violation = result.violation
     assert violation is not None

@@ -8,8 +8,8 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
-from ordercast.sim.isis.run import run_seed as run_isis
-from ordercast.sim.run import Result, run_seed
+from ordercast.sim.trial import Result, run_seed
+from ordercast.sim.trials import trial_of
 
 
 @dataclass(slots=True)
@@ -48,14 +48,11 @@ class Campaign:
         return hashlib.blake2b(together.encode(), digest_size=16).hexdigest()
 
 
-def run_one(seed: int, *, protocol: str = "scalatom", reconfigure: bool = False, tracing: bool = False) -> Result:
-    """Views of virtually synchronous groups change in every run: there is nothing to be asked for."""
-    if protocol == "isis":
-        return run_isis(seed, tracing=tracing)
-    return run_seed(seed, reconfigure=reconfigure, tracing=tracing)
+def run_one(seed: int, *, protocol: str, reconfigure: bool = False, tracing: bool = False) -> Result:
+    return run_seed(trial_of(protocol), seed, reconfigure=reconfigure, tracing=tracing)
 
 
-def timed_run(seed: int, *, protocol: str = "scalatom", reconfigure: bool = False) -> tuple[Result, float]:
+def timed_run(seed: int, *, protocol: str, reconfigure: bool = False) -> tuple[Result, float]:
     # A run is short and makes no cycles worth collecting before it ends.
     gc.disable()
     start = time.process_time()
@@ -70,7 +67,7 @@ def run_many(
     jobs: int,
     progress: Callable[[Campaign], None] | None = None,
     *,
-    protocol: str = "scalatom",
+    protocol: str,
     reconfigure: bool = False,
 ) -> Campaign:
     campaign = Campaign()

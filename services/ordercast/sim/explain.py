@@ -7,7 +7,7 @@ those, and when faults struck, is usually the whole story.
 import re
 from collections.abc import Iterator
 
-from ordercast.sim.run import Result
+from ordercast.sim.trial import Result
 
 #: If an explanation names nothing, the end of the run is shown.
 LINES = 200

@@ -19,12 +19,14 @@ class Faults:
         rates: dict[str, float],
         until: float,
         view: DomainView,
+        gone: dict[str, None] | None = None,
     ) -> None:
+        """Whoever will never come back is noted in `gone`."""
         self.world = world
         self.random = random
         self.until = until
         self.view = view
-        self.gone: dict[str, None] = {}
+        self.gone = gone if gone is not None else {}
         self.strikes: dict[str, int] = {}
         self.blocked: list[tuple[str, str]] = []
         kinds: dict[str, Callable[[], None]] = {

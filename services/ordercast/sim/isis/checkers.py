@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ordercast.core.machine import Deliver, Observe
 from ordercast.sim.checkers.violation import Violation
-from ordercast.sim.isis.client import Board, CastName, cast_name
+from ordercast.sim.isis.caster import CastBoard, CastName, cast_name
 from ordercast.sim.isis.membership import ViewMembership
 from ordercast.sim.isis.publisher import Publishers
 from ordercast.sim.world import World
@@ -42,7 +42,7 @@ class Checker:
         self,
         world: World,
         membership: ViewMembership,
-        board: Board,
+        board: CastBoard,
         publishers: Publishers | None = None,
         *,
         may_lose: bool = False,

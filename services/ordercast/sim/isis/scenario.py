@@ -7,39 +7,26 @@ from ordercast.core.level import LEVEL
 from ordercast.core.view import FIRST
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.isis.settings import ALL, K_STABILITY, MAJORITY, Causality, FlushKind, Ordering, Settings
-from ordercast.sim.client import ClientSettings as PublisherSettings
-from ordercast.sim.isis.client import ClientSettings, Groups, Plan
+from ordercast.sim.isis.caster import CasterSettings, CastPlan, Groups
 from ordercast.sim.network import NetworkSettings
-from ordercast.sim.scenario import draw_client as draw_publisher
-from ordercast.sim.scenario import draw_faults, draw_passing_client
+from ordercast.sim.scenario import Scenario, draw_client, draw_faults, draw_passing_client
 from ordercast.v1.membership_pb2 import DomainView, GroupView
 
 
 @dataclass(slots=True)
-class Scenario:
-    nodes: list[str]
-    view: DomainView
-    clients: dict[str, ClientSettings]
-    network: NetworkSettings
+class IsisScenario(Scenario):
     settings: Settings
-    healing_at: float
-    #: Some runs have gateways, and clients that publish through them.
-    gateways: list[str] = field(default_factory=list)
-    publishers: dict[str, PublisherSettings] = field(default_factory=dict)
-    gateway_settings: GatewaySettings = field(default_factory=GatewaySettings)
-    faults: dict[str, float] = field(default_factory=dict)
-    disk_delay_s: float = 0.001
+    #: Who casts through members, past the gateways.
+    casters: dict[str, CasterSettings] = field(default_factory=dict)
     #: When somebody changes where a group is, when somebody tells somebody something, when somebody is suspected.
     moves: list[float] = field(default_factory=list)
     tells: list[float] = field(default_factory=list)
     suspicions: list[float] = field(default_factory=list)
-    #: How many entries retention leaves of what nobody needs any more; None if it drops nothing.
-    retention: int | None = None
-    #: Clients also answer what a member has delivered and nobody's log shows yet. A crash may take that back.
+    #: Casters also answer what a member has delivered and nobody's log shows yet. A crash may take that back.
     reads_live: bool = False
 
 
-def draw(seed: int) -> Scenario:
+def draw(seed: int, *, reconfigure: bool = False) -> IsisScenario:
     scenario = draw_members(seed)
     random = Random(f"{seed}/gateways")
     if random.random() < 0.4:
@@ -51,34 +38,34 @@ def draw(seed: int) -> Scenario:
     return scenario
 
 
-def draw_answers(random: Random, scenario: Scenario) -> None:
+def draw_answers(random: Random, scenario: IsisScenario) -> None:
     """Some causal runs have more messages to several groups, clients that answer one part of them where the others
     are not yet, and newcomers.
     """
     groups = [group.group for group in scenario.view.groups]
-    plans = [plan for client in scenario.clients.values() for plan in client.plans]
+    plans = [plan for client in scenario.casters.values() for plan in client.plans]
     if len(groups) < 2 or any(plan.total for plan in plans) or random.random() < 0.5:
         return
-    for client in scenario.clients.values():
+    for client in scenario.casters.values():
         for _ in range(random.randint(3, 8)):
             at = random.uniform(0.05, scenario.healing_at)
             chosen = tuple(sorted(random.sample(groups, random.choice([2, min(3, len(groups))]))))
-            client.plans.append(Plan(at, chosen, total=False))
-            client.plans.append(Plan(at + random.choice([0.0, 0.05]), (), total=False, answers=True))
+            client.plans.append(CastPlan(at, chosen, total=False))
+            client.plans.append(CastPlan(at + random.choice([0.0, 0.05]), (), total=False, answers=True))
         client.plans.sort(key=lambda plan: plan.at)
     scenario.moves += [random.uniform(0.1, scenario.healing_at) for _ in range(random.choice([0, 2, 4]))]
 
 
-def draw_passing(random: Random, scenario: Scenario) -> None:
+def draw_passing(random: Random, scenario: IsisScenario) -> None:
     """Through gateways: so many producers that groups have to forget some of them."""
     if scenario.gateways and random.random() < 0.5:
         sets: list[Groups] = [(group.group,) for group in scenario.view.groups]
         settings = draw_passing_client(random, sets, scenario.gateways, scenario.healing_at)
-        scenario.publishers["cp0"] = settings
+        scenario.clients["cp0"] = settings
         scenario.settings = replace(scenario.settings, idempotence_producers=random.choice([8, 12]))
 
 
-def draw_own_settings(random: Random, scenario: Scenario) -> None:
+def draw_own_settings(random: Random, scenario: IsisScenario) -> None:
     """Groups that differ from their domain."""
     if scenario.settings.causality != Causality.CONSERVATIVE:
         for group in scenario.view.groups:
@@ -86,25 +73,25 @@ def draw_own_settings(random: Random, scenario: Scenario) -> None:
                 group.settings[K_STABILITY] = random.choice([MAJORITY, ALL])
 
 
-def draw_gateways(random: Random, scenario: Scenario) -> None:
+def draw_gateways(random: Random, scenario: IsisScenario) -> None:
     scenario.gateways = ["g1", "g2"]
     groups = [group.group for group in scenario.view.groups]
     ordering = random.choice(list(Ordering))
     scenario.settings = replace(scenario.settings, ordering=ordering)
     for number in range(random.randint(1, 3)):
-        settings = draw_publisher(random, groups, scenario.gateways, scenario.healing_at)
+        settings = draw_client(random, groups, scenario.gateways, scenario.healing_at)
         if ordering == Ordering.TOTAL:
             for plan in settings.plans:
                 plan.groups = plan.groups[:1]
         for plan in settings.plans:
             plan.unordered = False
-        scenario.publishers[f"cp{number + 1}"] = settings
+        scenario.clients[f"cp{number + 1}"] = settings
     scenario.gateway_settings = GatewaySettings(
         envelopes_open_max=random.choice([2, 4, 64]), envelope_messages_max=random.choice([4, 1024])
     )
 
 
-def draw_members(seed: int) -> Scenario:
+def draw_members(seed: int) -> IsisScenario:
     random = Random(f"{seed}/isis")
     nodes = [f"n{i + 1}" for i in range(random.choice([3, 4, 5, 6, 8]))]
     view = DomainView(domain="sim", number=1, level=LEVEL)
@@ -114,21 +101,24 @@ def draw_members(seed: int) -> Scenario:
     groups = [group.group for group in view.groups]
     until = random.choice([1.0, 2.0, 3.0])
     style = random.choice(["causal", "causal", "total", "mixed"])
-    clients = {f"c{i + 1}": draw_client(random, groups, until, style) for i in range(random.randint(2, 4))}
+    casters = {f"c{i + 1}": draw_caster(random, groups, until, style) for i in range(random.randint(2, 4))}
     network = NetworkSettings(
         delay_s=random.choice([0.001, 0.003, 0.003, 0.01]),
         slow=random.choice([0.0, 0.1, 0.4]),
         loss=random.choice([0.0, 0.0, 0.05, 0.2]),
     )
     faults = draw_faults(random)
-    return Scenario(
+    return IsisScenario(
         nodes,
+        [],
         view,
-        clients,
+        {},
         network,
         draw_settings(random),
+        GatewaySettings(),
         until,
-        faults=faults,
+        faults,
+        casters=casters,
         disk_delay_s=random.choice([0.0002, 0.001, 0.005]),
         moves=sorted(random.uniform(0.1, until) for _ in range(random.choice([0, 0, 1, 2, 4]))),
         tells=sorted(random.uniform(0.05, until) for _ in range(random.choice([0, 0, 3]))),
@@ -180,7 +170,7 @@ def draw_settings(random: Random) -> Settings:
     )
 
 
-def draw_client(random: Random, groups: list[str], until: float, style: str) -> ClientSettings:
+def draw_caster(random: Random, groups: list[str], until: float, style: str) -> CasterSettings:
     plans = []
     burst = random.random() < 0.5
     wide = style == "causal" and random.random() < 0.5
@@ -191,6 +181,6 @@ def draw_client(random: Random, groups: list[str], until: float, style: str) -> 
         chosen: Groups = (random.choice(favourites),)
         if wide and not total and len(groups) > 1 and random.random() < 0.3:
             chosen = tuple(sorted(random.sample(groups, min(len(groups), random.choice([2, 2, 3])))))
-        plans.append(Plan(at, chosen, total and len(chosen) == 1, reads=random.random() < 0.3))
+        plans.append(CastPlan(at, chosen, total and len(chosen) == 1, reads=random.random() < 0.3))
     plans.sort(key=lambda plan: plan.at)
-    return ClientSettings(plans, pipeline=random.choice([1, 4, 8]), patience_s=random.choice([0.2, 0.5, 1.0]))
+    return CasterSettings(plans, pipeline=random.choice([1, 4, 8]), patience_s=random.choice([0.2, 0.5, 1.0]))

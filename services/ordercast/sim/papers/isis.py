@@ -17,12 +17,13 @@ from typing import Any
 
 from ordercast.core.machine import TimerFired
 from ordercast.core.view import FIRST
+from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.isis.era import key_of
 from ordercast.protocols.isis.machine import Isis
 from ordercast.protocols.isis.settings import FlushKind, Ordering, Settings
-from ordercast.sim.isis.client import TIMER, Client, ClientSettings, Plan
-from ordercast.sim.isis.run import REST_S_MAX, Cluster
-from ordercast.sim.isis.scenario import Scenario
+from ordercast.sim.isis.caster import TIMER, Caster, CasterSettings, CastPlan
+from ordercast.sim.isis.cluster import IsisCluster
+from ordercast.sim.isis.scenario import IsisScenario
 from ordercast.sim.network import NetworkSettings
 from ordercast.v1.isis_pb2 import Cast
 from ordercast.v1.membership_pb2 import DomainView, GroupView
@@ -85,10 +86,12 @@ class Experiment:
         for name, members in sorted(groups.items()):
             view.groups.append(GroupView(group=name, configuration=FIRST, replicas=sorted(members)))
         nodes = sorted({member for members in groups.values() for member in members} | {*spare})
-        clients = {f"c {name}": ClientSettings([], pipeline=10_000, patience_s=NEVER_S) for name in senders}
+        casters = {f"c {name}": CasterSettings([], pipeline=10_000, patience_s=NEVER_S) for name in senders}
         network = NetworkSettings(delay_s=DELAY_S, exact=True)
-        scenario = Scenario(nodes, view, clients, network, settings, healing_at=0.0, disk_delay_s=0.0)
-        self.cluster = Cluster(scenario, "paper")
+        scenario = IsisScenario(
+            nodes, [], view, {}, network, settings, GatewaySettings(), 0.0, disk_delay_s=0.0, casters=casters
+        )
+        self.cluster = IsisCluster(scenario, "paper")
         self.world, self.membership = self.cluster.world, self.cluster.membership
         self.world.on_send = self._on_send
         self.count = Count()
@@ -123,7 +126,7 @@ class Experiment:
 
     def rest(self) -> None:
         """Everything is delivered, acknowledged and everywhere, and no checker objects."""
-        self.cluster.run_to_rest(self.world.now + REST_S_MAX)
+        self.cluster.run_to_rest(self.world.now + self.cluster.rest_s_max)
 
     def holder(self, group: str) -> str:
         era = self.machine(self.membership.groups[group].replicas[0]).replicas[group].eras[-1]
@@ -132,9 +135,9 @@ class Experiment:
     def publish(self, sender: str, group: str, *, total: bool = False, count: int = 1) -> None:
         process = self.world.processes[f"c {sender}"]
         client = process.slots["client"].machine
-        assert isinstance(client, Client)
+        assert isinstance(client, Caster)
         client.member[(group,)] = list(self.membership.groups[group].replicas).index(sender)
-        client.plans.extend(Plan(0.0, (group,), total) for _ in range(count))
+        client.plans.extend(CastPlan(0.0, (group,), total) for _ in range(count))
         process.tell("client", TimerFired(*process.clock(), TIMER, 0))
 
     # -------------------------------------------------------------------------------------- view changes
@@ -168,7 +171,7 @@ class Experiment:
 
     def _copy(self, group: str) -> None:
         """Newcomers copy the log first: the membership service waits for that, and so does this."""
-        latest = self.world.now + REST_S_MAX
+        latest = self.world.now + self.cluster.rest_s_max
         for name in self.membership.groups[group].learners:
             while self.world.now < latest and not self.machine(name).progress()[group].caught_up:
                 self.run(DELAY_S)

@@ -14,7 +14,7 @@ from typing import Any
 from ordercast.core.machine import Deliver
 from ordercast.core.packets import FIELD_OF
 from ordercast.protocols.scalatom.settings import Settings
-from ordercast.sim.stage import Stage
+from ordercast.sim.scalatom.stage import Stage
 
 DELAY_S = 0.001
 #: Message kinds of the protocol proper.

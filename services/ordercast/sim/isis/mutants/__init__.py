@@ -1,1 +1,1 @@
-"""ISIS, broken on purpose. See sim/mutants."""
+"""ISIS, broken on purpose."""

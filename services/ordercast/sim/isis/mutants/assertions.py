@@ -5,7 +5,7 @@ from contextlib import suppress
 from ordercast.protocols.isis.machine import Isis
 from ordercast.protocols.isis.replica import Replica
 from ordercast.protocols.isis.snapshot import Snapshots
-from ordercast.sim.mutants.mutant import Patch
+from ordercast.sim.mutant import Patch
 
 _began = Snapshots.began
 

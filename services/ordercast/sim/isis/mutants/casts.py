@@ -21,12 +21,11 @@ from ordercast.protocols.isis.speaking import Need, Speaking
 from ordercast.protocols.isis.stability import Stabilising
 from ordercast.protocols.isis.telling import Telling
 from ordercast.protocols.isis.times import Stamp, Time, Times
-from ordercast.sim.isis.mutants.assertions import ISIS_ASSERTIONS
-from ordercast.sim.mutants.mutant import Mutant, register
+from ordercast.sim.mutant import Mutant, register
 from ordercast.v1.isis_pb2 import GroupTime, Resume, SetsOrder
 
 CASTS: list[Mutant] = []
-mutant = partial(register, CASTS, silenced=ISIS_ASSERTIONS)
+mutant = partial(register, CASTS)
 
 
 # ---------------------------------------------------------------------------------------------- vector time
@@ -113,7 +112,6 @@ CASTS.append(
         "sets-order-in-vector-time",
         "sets-order is not a CBCAST",
         ((Ordering, "on_sets_order", _order_waits), (Delivering, "drain", _drain_with_orders)),
-        silenced=ISIS_ASSERTIONS,
     )
 )
 
@@ -200,7 +198,6 @@ CASTS.append(
         "casts-while-somebody-is-being-told",
         "7.2: the sender casts nothing meanwhile",
         ((Telling, "is_inhibited", property(lambda self: False)),),
-        silenced=ISIS_ASSERTIONS,
     )
 )
 

@@ -7,7 +7,7 @@ from ordercast.sim.isis.mutants.parts import PARTS
 from ordercast.sim.isis.mutants.view_schedules import VIEW_SCHEDULES
 from ordercast.sim.isis.mutants.views import VIEWS
 from ordercast.sim.isis.stage import Schedule
-from ordercast.sim.mutants.mutant import Mutant
+from ordercast.sim.mutant import Mutant
 
 CATALOGUE: list[Mutant] = [*CASTS, *PARTS, *VIEWS]
 SCHEDULES: dict[str, type[Schedule]] = CAST_SCHEDULES | PART_SCHEDULES | VIEW_SCHEDULES

@@ -8,12 +8,11 @@ from ordercast.protocols.isis.confirmed import Confirmed
 from ordercast.protocols.isis.flush import Flushing
 from ordercast.protocols.isis.replica import Replica
 from ordercast.protocols.isis.times import Stamp, Time, Times
-from ordercast.sim.isis.mutants.assertions import ISIS_ASSERTIONS
-from ordercast.sim.mutants.mutant import Mutant, register
+from ordercast.sim.mutant import Mutant, register
 from ordercast.v1.isis_pb2 import Cut, Flush, Seen
 
 PARTS: list[Mutant] = []
-mutant = partial(register, PARTS, silenced=ISIS_ASSERTIONS)
+mutant = partial(register, PARTS)
 
 # --------------------------------------------------------------------------------------------------- clients
 

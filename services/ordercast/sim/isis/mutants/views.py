@@ -16,13 +16,12 @@ from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.replica import Replica
 from ordercast.protocols.isis.views import Views
 from ordercast.sim.isis.membership import ViewMembership
-from ordercast.sim.isis.mutants.assertions import ISIS_ASSERTIONS
-from ordercast.sim.mutants.mutant import Mutant, register
+from ordercast.sim.mutant import Mutant, register
 from ordercast.v1.isis_pb2 import Cast, Flush, IsisRecord
 from ordercast.v1.membership_pb2 import Configuration, DomainView, GroupView
 
 VIEWS: list[Mutant] = []
-mutant = partial(register, VIEWS, silenced=ISIS_ASSERTIONS)
+mutant = partial(register, VIEWS)
 
 
 # ----------------------------------------------------------------------------------------------- membership
@@ -66,7 +65,6 @@ VIEWS.append(
         "installed-before-it-is-complete",
         "nobody acts in a view before reading its completion",
         ((Replica, "completed", property(lambda self: self.group.configuration)),),
-        silenced=ISIS_ASSERTIONS,
     )
 )
 
@@ -79,7 +77,6 @@ VIEWS.append(
         "taken-after-contributing",
         "from its contribution on a member takes nothing more",
         ((Replica, "is_sealed", property(lambda self: False)),),
-        silenced=ISIS_ASSERTIONS,
     )
 )
 
@@ -248,6 +245,5 @@ VIEWS.append(
         "another-life-goes-on-in-the-view",
         "a view means lives",
         ((Era, "index_of", _any_life), (Views, "_load", _load_and_go_on)),
-        silenced=ISIS_ASSERTIONS,
     )
 )

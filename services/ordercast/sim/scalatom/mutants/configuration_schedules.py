@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from ordercast.protocols.scalatom.settings import Settings
-from ordercast.sim.stage import ACCEPTORS, Schedule, Stage
+from ordercast.sim.scalatom.stage import ACCEPTORS, Schedule, Stage
 
 NEW_ACCEPTORS = ("n7", "n8", "n9")
 
@@ -41,9 +41,9 @@ class OneSealedIsNotEnough(Schedule):
     spare = ("n7", "n8")
 
     def play(self, stage: Stage) -> None:
-        stage.block("g1", "n2")
-        stage.block("n1", "n2", "n7", "n8")
-        stage.block("n3", "n2", "n7", "n8")
+        stage.hold("g1", "n2")
+        stage.hold("n1", "n2", "n7", "n8")
+        stage.hold("n3", "n2", "n7", "n8")
         stage.publish("c1", "a")  # m'
         stage.run(0.05)
         stage.change("a", ("n2", "n7", "n8"))
@@ -64,10 +64,10 @@ class ImpliedAndUntold(Schedule):
     settings = Settings()
 
     def play(self, stage: Stage) -> None:
-        stage.block("n3", "n1", "n2", "g1")
+        stage.hold("n3", "n1", "n2", "g1")
         stage.publish("c1", "a")  # coordinator n3
         stage.run(0.02)
-        stage.block("n3", "n7", "n4", "n5", "n6")
+        stage.hold("n3", "n7", "n4", "n5", "n6")
         stage.change("a", ("n1", "n2", "n7"))
         stage.tell("n1", "n2", "n7", "n4", "n5", "n6", "g1", "g2")
         stage.run(2.0)
@@ -87,21 +87,21 @@ class ImpliedBeforeTwoChanges(Schedule):
     def play(self, stage: Stage) -> None:
         stage.publish("c1", "a")  # coordinator n3
         stage.run(0.0025)  # stamps are under way; a decision of n3 goes nowhere
-        stage.block("n3", "n1", "n2", "g1")
+        stage.hold("n3", "n1", "n2", "g1")
         stage.run(0.02)
-        stage.block("n3", "n7", "n8", *ACCEPTORS)
+        stage.hold("n3", "n7", "n8", *ACCEPTORS)
         for name in ("n1", "n2", "n7"):
-            stage.block(name, *ACCEPTORS)
-        stage.block("n1", "n2")
+            stage.hold(name, *ACCEPTORS)
+        stage.hold("n1", "n2")
         stage.change("a", ("n1", "n2", "n7"))
         stage.tell("n1", "n2", "n7", *ACCEPTORS, "g1", "g2")
         stage.run(0.0015)  # n7 has asked n2 for what it had
-        stage.block("n7", "n2")
+        stage.hold("n7", "n2")
         stage.run(0.5)
         stage.look()
-        stage.block("n7", "n1", "n8")
-        stage.open("n1", "n2", *ACCEPTORS)
-        stage.open("n2", *ACCEPTORS)
+        stage.hold("n7", "n1", "n8")
+        stage.release("n1", "n2", *ACCEPTORS)
+        stage.release("n2", *ACCEPTORS)
         stage.change("a", ("n1", "n2", "n8"))
         stage.tell("n1", "n2", "n8", *ACCEPTORS, "g1", "g2")
         stage.run(2.0)
@@ -120,24 +120,24 @@ class NewcomersStartFromOne(Schedule):
 
     def play(self, stage: Stage) -> None:
         for name in ("n3", "g1"):
-            stage.block(name, "n8", "n9")
+            stage.hold(name, "n8", "n9")
         for name in ("n1", "n2"):
-            stage.block(name, "n7", "n8", "n9", *ACCEPTORS)
+            stage.hold(name, "n7", "n8", "n9", *ACCEPTORS)
         stage.publish("c1", "a")  # m, coordinator n3
         stage.run(0.0025)  # stamps are under way; a decision of n3 goes nowhere
-        stage.block("n3", "n1", "n2")
+        stage.hold("n3", "n1", "n2")
         stage.run(0.05)
         stage.prepare("a", ("n7", "n8", "n9"))
         stage.tell("n3", "n7")
         stage.run(1.5)
-        stage.block("n3", "n7")
+        stage.hold("n3", "n7")
         for name in ("n1", "n2"):
-            stage.open(name, "n7")
+            stage.release(name, "n7")
         stage.begin("a")
         stage.tell("n1", "n2", "n7", "n8", "n9", *ACCEPTORS, "g1", "g2")
         stage.run(0.4)
-        stage.block("n7", "n8", "n9")
-        stage.block("g2", "n7")
+        stage.hold("n7", "n8", "n9")
+        stage.hold("g2", "n7")
         stage.publish("c2", "a")  # m2, coordinator n9
         stage.run(0.5)
         stage.finish()
@@ -154,11 +154,11 @@ class NewAcceptorsKnowNothing(Schedule):
 
     def play(self, stage: Stage) -> None:
         stage.raise_clock("n2", "a", 100)
-        stage.block("n2", "n3")
-        stage.block("n3", "n1", "n2", "n6", "g1")
+        stage.hold("n2", "n3")
+        stage.hold("n3", "n1", "n2", "n6", "g1")
         stage.publish("c1", "a")  # coordinator n3
         stage.run(0.02)
-        stage.block("n3", "n4", "n5")
+        stage.hold("n3", "n4", "n5")
         stage.change("a", ("n1", "n2", "n3"), NEW_ACCEPTORS)
         stage.tell("n1", "n2", "n4", "n5", "n6", *NEW_ACCEPTORS, "g1", "g2")
         stage.run(3.0)
@@ -176,15 +176,15 @@ class OneHadNotStamped(Schedule):
     def play(self, stage: Stage) -> None:
         stage.raise_clock("n2", "a", 100)
         stage.raise_clock("n3", "a", 100)
-        stage.block("g1", "n2", "n3")
-        stage.block("n1", "n2", "n3")
+        stage.hold("g1", "n2", "n3")
+        stage.hold("n1", "n2", "n3")
         stage.publish("c1", "a")  # m'
         stage.run(0.01)
-        stage.block("g2", "n1")
+        stage.hold("g2", "n1")
         stage.publish("c2", "a", "c")  # m, coordinator n3
         stage.run(0.05)
-        stage.block("n3", "n1", "n2", "n7")
-        stage.open("n1", "n2")
+        stage.hold("n3", "n1", "n2", "n7")
+        stage.release("n1", "n2")
         stage.change("a", ("n1", "n2", "n7"))
         stage.tell("n1", "n2", "n7", "n4", "n5", "n6", "g1", "g2")
         stage.run(2.0)
@@ -210,16 +210,16 @@ class OneNeverStarted(Schedule):
         stage.run(0.01)
         for name in ("n2", "n7", "n8"):
             stage.raise_clock(name, "a", 100)
-        stage.block("g1", "n2", "n3", "n7", "n8")
-        stage.block("n1", "n2", "n3", "n7", "n8")
+        stage.hold("g1", "n2", "n3", "n7", "n8")
+        stage.hold("n1", "n2", "n3", "n7", "n8")
         stage.publish("c1", "a")  # m'
         stage.run(0.01)
-        stage.block("g2", "n1")
+        stage.hold("g2", "n1")
         stage.publish("c2", "a", "c")  # m, coordinator n8
         stage.run(0.05)
         for name in ("n7", "n8"):
-            stage.block(name, "n1", "n2", "n3", "n9")
-        stage.open("n1", "n2", "n3")
+            stage.hold(name, "n1", "n2", "n3", "n9")
+        stage.release("n1", "n2", "n3")
         stage.change("a", ("n1", "n2", "n9"))
         stage.tell("n1", "n2", "n3", "n9", *ACCEPTORS, "g1", "g2")
         stage.run(2.0)
@@ -238,19 +238,19 @@ class DecidedBelowTheFreshStamp(Schedule):
 
     def play(self, stage: Stage) -> None:
         stage.raise_clock("n2", "a", 100)
-        stage.block("g1", "n2")
-        stage.block("n1", "n2")
-        stage.block("n3", "n1", "n2", "g1")
+        stage.hold("g1", "n2")
+        stage.hold("n1", "n2")
+        stage.hold("n3", "n1", "n2", "g1")
         stage.publish("c1", "a")  # m', coordinator n3
         stage.run(0.02)
-        stage.block("n3", "n4", "n5", "n6")
-        stage.block("n2", "n3")
-        stage.block("g2", "n3")
+        stage.hold("n3", "n4", "n5", "n6")
+        stage.hold("n2", "n3")
+        stage.hold("g2", "n3")
         stage.publish("c2", "a", "c")  # m2, coordinator n2, which lacks the stamp of n1
         stage.run(0.02)
         self.meanwhile(stage)
         stage.change("a", ("n1", "n2", "n7"))
-        stage.open("n1", "n2")
+        stage.release("n1", "n2")
         stage.tell("n1", "n2", "n7", "n4", "n5", "n6", "g1", "g2")
         self.afterwards(stage)
         stage.run(3.0)
@@ -272,12 +272,12 @@ class DecidedBelowTheHighestEntry(DecidedBelowTheFreshStamp):
 
     def meanwhile(self, stage: Stage) -> None:
         stage.raise_clock("n2", "a", 110)
-        stage.open("g1", "n2")
+        stage.release("g1", "n2")
         stage.run(0.01)
 
     def afterwards(self, stage: Stage) -> None:
         stage.run(0.0021)  # n1 has handed over, and says no more: its own entry is where it was
-        stage.block("n1", "n2", "n7")
+        stage.hold("n1", "n2", "n7")
 
 
 class VoteOfAnEarlierConfiguration(Schedule):
@@ -291,28 +291,28 @@ class VoteOfAnEarlierConfiguration(Schedule):
 
     def play(self, stage: Stage) -> None:
         stage.raise_clock("n2", "a", 100)
-        stage.block("n2", "n3", "n4", "n5", "n6", "n7")
-        stage.block("n1", "n4", "n5", "n6", "n7")
-        stage.block("n3", "n1", "n2", "n5", "n6", "g1")
+        stage.hold("n2", "n3", "n4", "n5", "n6", "n7")
+        stage.hold("n1", "n4", "n5", "n6", "n7")
+        stage.hold("n3", "n1", "n2", "n5", "n6", "g1")
         stage.publish("c1", "a")  # coordinator n3: stamps of n1 and n3
         stage.run(0.02)
         everyone = ("n1", "n2", "n3", "n4", "n5", "n6", "n7", "g1", "g2")
-        stage.block("n4", "n5", "n6", "n7")  # its vote is not among those that are handed over
+        stage.hold("n4", "n5", "n6", "n7")  # its vote is not among those that are handed over
         for acceptors in (("n5", "n6", "n7"), ("n4", "n5", "n6")):
-            stage.open("n3", "n1", "n2")
-            stage.open("n2", "n3")
+            stage.release("n3", "n1", "n2")
+            stage.release("n2", "n3")
             stage.change("a", ("n1", "n2", "n3"), acceptors)
             stage.tell(*everyone)
             stage.run(0.3)
             stage.look()
             stage.tell(*everyone)
             stage.run(0.1)
-        stage.block("n3", "n1", "n2")
-        stage.open("n3", "n5")
+        stage.hold("n3", "n1", "n2")
+        stage.release("n3", "n5")
         stage.run(1.0)
-        stage.block("n3", "n4", "n5", "n6")
-        stage.open("n2", "n4", "n6")
-        stage.open("n4", "n6")
+        stage.hold("n3", "n4", "n5", "n6")
+        stage.release("n2", "n4", "n6")
+        stage.release("n4", "n6")
         stage.run(3.0)
         stage.finish()
 
@@ -327,15 +327,15 @@ class ForgetfulMajority(Schedule):
     spare = ("n7",)
 
     def play(self, stage: Stage) -> None:
-        stage.block("g1", "n2")
-        stage.block("n1", "n2")
-        stage.block("n3", "n2")
+        stage.hold("g1", "n2")
+        stage.hold("n1", "n2")
+        stage.hold("n3", "n2")
         stage.publish("c1", "a")  # m'
         stage.run(0.05)
         stage.lose_in_flight("n3", "n2")
         stage.lose_in_flight("g1", "n2")
-        stage.open("n3", "n2")
-        stage.block("n1", "n3", "n7", "g1", "g2")
+        stage.release("n3", "n2")
+        stage.hold("n1", "n3", "n7", "g1", "g2")
         stage.lose_disk("n3")
         stage.restart("n3")
         stage.change("a", ("n2", "n3", "n7"))
@@ -358,13 +358,13 @@ class LongestLogDies(Schedule):
     def play(self, stage: Stage) -> None:
         stage.publish("c1", "a")  # m, coordinator n3
         stage.run(0.0045)
-        stage.block("n3", "n1", "n2")
+        stage.hold("n3", "n1", "n2")
         stage.run(0.05)
         for process in ("n1", "n2", "n7"):
-            stage.block(process, *(other for other in ("n1", "n2", "n7") if other != process))
+            stage.hold(process, *(other for other in ("n1", "n2", "n7") if other != process))
         stage.change("a", ("n1", "n2", "n7"))
         stage.tell(*stage.world.processes)
-        stage.open("n3", "n1", "n2")  # they are sealed: the decision of m comes too late for them to deliver it
+        stage.release("n3", "n1", "n2")  # they are sealed: the decision of m comes too late for them to deliver it
         stage.run(0.0025)  # its hand-over has come, and they ask it for its log
         stage.crash("n3")
         stage.finish("n3")

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from ordercast.sim.stage import Schedule, Stage
+from ordercast.sim.scalatom.stage import Schedule, Stage
 
 
 class ToldBeforeItWasReserved(Schedule):
@@ -15,18 +15,18 @@ class ToldBeforeItWasReserved(Schedule):
 
     def play(self, stage: Stage) -> None:
         stage.raise_clock("n2", "a", 5000)
-        stage.block("g2", "n3")
-        stage.block("n1", "n3")
-        stage.block("n2", "n3")
+        stage.hold("g2", "n3")
+        stage.hold("n1", "n3")
+        stage.hold("n2", "n3")
         stage.publish("c2", "a", "c")  # m, coordinator n2
         stage.run(0.004)  # n1 has stamped it, and knows no number yet
         stage.slow_disk("n1", 30.0)
         stage.run(0.05)
         stage.crash("n1")
-        stage.block("n2", "n1")
-        stage.block("g1", "n2")
+        stage.hold("n2", "n1")
+        stage.hold("g1", "n2")
         stage.restart("n1")
-        stage.open("n1", "n3")
+        stage.release("n1", "n3")
         stage.run(0.01)
         stage.publish("c1", "a")  # m', coordinator n3
         stage.run(0.05)
@@ -43,16 +43,16 @@ class ForgottenBeforeTheRestart(Schedule):
 
     def play(self, stage: Stage) -> None:
         for name in ("g1", "n1", "n3"):
-            stage.block(name, "n2")
+            stage.hold(name, "n2")
         stage.publish("c1", "a")  # m1
         stage.run(0.05)
         stage.lose_in_flight("g1", "n2")
-        stage.open("g1", "n2")
+        stage.release("g1", "n2")
         stage.run(0.01)
         stage.publish("c1", "a")  # m2 says that m1 is finished; n2 has it, and hears no more of it
         stage.run(0.05)
         stage.crash("n1")
-        stage.open("n1", "n2")
+        stage.release("n1", "n2")
         stage.restart("n1")
         stage.run(1.0)
         stage.finish()
@@ -67,9 +67,9 @@ class EntryLost(Schedule):
     groups: ClassVar = {"a": ("n1", "n2", "n3"), "c": ("n2",)}
 
     def play(self, stage: Stage) -> None:
-        stage.block("g1", "n2")
-        stage.block("n3", "n1", "n2")
-        stage.block("g2", "n3")
+        stage.hold("g1", "n2")
+        stage.hold("n3", "n1", "n2")
+        stage.hold("g2", "n3")
         stage.publish("c1", "a")  # m', coordinator n3
         stage.run(0.05)
         stage.crash("n1")
@@ -92,23 +92,23 @@ class StampedInOneOfTwoGroups(Schedule):
     def play(self, stage: Stage) -> None:
         stage.raise_clock("n1", "b", 100)
         stage.raise_clock("n3", "b", 100)
-        stage.block("g1", "n1", "n3")
-        stage.block("n2", "n1", "n3")
+        stage.hold("g1", "n1", "n3")
+        stage.hold("n2", "n1", "n3")
         stage.publish("c1", "a", "b")  # m'
         stage.run(0.01)
-        stage.block("g2", "n2")
+        stage.hold("g2", "n2")
         stage.publish("c2", "b", "c")  # m, coordinator n3
         stage.run(0.05)
-        stage.block("n3", "n1", "n2", "n7")
-        stage.block("n1", "n2", "n7")
+        stage.hold("n3", "n1", "n2", "n7")
+        stage.hold("n1", "n2", "n7")
         stage.change("b", ("n1", "n2", "n7"))
         stage.tell("n1")
-        stage.open("g1", "n1")
+        stage.release("g1", "n1")
         stage.run(0.01)
         stage.crash("n1")
         stage.restart("n1")
-        stage.open("n1", "n2", "n7")
-        stage.open("n2", "n1")
+        stage.release("n1", "n2", "n7")
+        stage.release("n2", "n1")
         stage.tell("n1", "n2", "n7", "n4", "n5", "n6", "g1", "g2")
         stage.run(2.0)
         stage.finish()

@@ -8,7 +8,7 @@ highest name: that is how a story picks one.
 from typing import ClassVar
 
 from ordercast.protocols.scalatom.settings import Settings
-from ordercast.sim.stage import ACCEPTORS, Schedule, Stage
+from ordercast.sim.scalatom.stage import ACCEPTORS, Schedule, Stage
 
 
 class OffByOne(Schedule):
@@ -19,9 +19,9 @@ class OffByOne(Schedule):
     groups: ClassVar = {"a": ("n1", "n2", "n3"), "c": ("n2",)}
 
     def play(self, stage: Stage) -> None:
-        stage.block("g1", "n2")
-        stage.block("n3", "n1", "n2")
-        stage.block("g2", "n3")
+        stage.hold("g1", "n2")
+        stage.hold("n3", "n1", "n2")
+        stage.hold("g2", "n3")
         stage.publish("c1", "a")  # m': stamped 0 by n1 and n3, coordinator n3
         stage.run(0.01)
         stage.publish("c2", "a", "c")  # m: stamped 1 by n1 and 0 by n2, coordinator n2
@@ -39,15 +39,15 @@ class Ties(Schedule):
     def play(self, stage: Stage) -> None:
         stage.raise_clock("n1", "a", 1)
         stage.raise_clock("n2", "a", 1)
-        stage.block("g1", "n2")
-        stage.block("n3", "n1")
-        stage.block("n1", "n3")
-        stage.block("g2", "n1")
+        stage.hold("g1", "n2")
+        stage.hold("n3", "n1")
+        stage.hold("n1", "n3")
+        stage.hold("g2", "n1")
         stage.publish("c1", "a")  # m': by n1 at 2, by n3 at 0; its coordinator n3 knows only its own stamp
         stage.run(0.01)
         stage.publish("c2", "a", "c")  # m: by n2 at 2, by n3 at 1; coordinator n2
         stage.run(0.02)
-        stage.open("g2", "n1")
+        stage.release("g2", "n1")
         stage.run(0.05)
         stage.finish()
 
@@ -60,14 +60,14 @@ class ClockWithoutEntry(Schedule):
     groups: ClassVar = {"a": ("n1", "n2", "n3"), "c": ("n2",)}
 
     def play(self, stage: Stage) -> None:
-        stage.block("g1", "n2", "n3")
-        stage.block("g2", "n3")
-        stage.block("n2", "n3")
+        stage.hold("g1", "n2", "n3")
+        stage.hold("g2", "n3")
+        stage.hold("n2", "n3")
         stage.publish("c1", "a")  # m'
         stage.run(0.01)
         stage.publish("c2", "a", "c")  # m
         stage.run(0.05)
-        stage.open("g1", "n3")
+        stage.release("g1", "n3")
         stage.run(0.05)
         stage.finish()
 
@@ -82,7 +82,7 @@ class OnlyHolderDies(Schedule):
     settings = Settings(stamps_wait_s=0.0, gossip_early=False)
 
     def play(self, stage: Stage) -> None:
-        stage.block("g1", "n2", "n3")
+        stage.hold("g1", "n2", "n3")
         stage.publish("c1", "a")
         stage.run(0.01)
         stage.crash("n1")
@@ -100,13 +100,13 @@ class StampLostInACrash(Schedule):
     groups: ClassVar = {"a": ("n1", "n2", "n3"), "c": ("n2",)}
 
     def play(self, stage: Stage) -> None:
-        stage.block("g1", "n2")
-        stage.block("n3", "n1", "n2")
-        stage.block("g2", "n3")
+        stage.hold("g1", "n2")
+        stage.hold("n3", "n1", "n2")
+        stage.hold("g2", "n3")
         stage.slow_disk("n1", 30.0)
         stage.publish("c1", "a")  # coordinator n3
         stage.run(0.005)
-        stage.block("g1", "n1")
+        stage.hold("g1", "n1")
         stage.crash("n1")
         stage.run(0.01)
         stage.restart("n1")
@@ -125,15 +125,15 @@ class ClockGoesBack(Schedule):
 
     def play(self, stage: Stage) -> None:
         stage.raise_clock("n1", "a", 100)
-        stage.block("g2", "n3")
-        stage.block("n1", "n3")
-        stage.block("n2", "n3")
+        stage.hold("g2", "n3")
+        stage.hold("n1", "n3")
+        stage.hold("n2", "n3")
         stage.publish("c2", "a", "c")  # m, coordinator n2
         stage.run(0.05)
         stage.crash("n1")
-        stage.block("g1", "n2")
+        stage.hold("g1", "n2")
         stage.restart("n1")
-        stage.open("n1", "n3")
+        stage.release("n1", "n3")
         stage.run(0.01)
         stage.publish("c1", "a")  # m', coordinator n3
         stage.run(0.05)
@@ -149,7 +149,7 @@ class DecidedButNotKnown(Schedule):
 
     def play(self, stage: Stage) -> None:
         stage.raise_clock("n3", "a", 100)
-        stage.block("n3", "n1", "n2")
+        stage.hold("n3", "n1", "n2")
         stage.publish("c1", "a")  # coordinator n3
         stage.run(0.01)
         stage.publish("c1", "a", "c")  # coordinator n1
@@ -166,9 +166,9 @@ class VotesLost(Schedule):
 
     def play(self, stage: Stage) -> None:
         stage.raise_clock("n3", "a", 100)
-        stage.block("n3", "n1", "n2", "g1", "n6")
-        stage.block("n1", "n4")
-        stage.block("n2", "n4", "n5", "n6")
+        stage.hold("n3", "n1", "n2", "g1", "n6")
+        stage.hold("n1", "n4")
+        stage.hold("n2", "n4", "n5", "n6")
         stage.publish("c1", "a")
         stage.run(0.02)
         stage.crash("n5")
@@ -186,17 +186,17 @@ class TwoRoundsWithVotes(Schedule):
 
     def play(self, stage: Stage) -> None:
         stage.raise_clock("n3", "a", 100)
-        stage.block("n3", "n1", "n2", "g1", "n4", "n5")
-        stage.block("n1", "n6")
-        stage.block("n2", *ACCEPTORS)
+        stage.hold("n3", "n1", "n2", "g1", "n4", "n5")
+        stage.hold("n1", "n6")
+        stage.hold("n2", *ACCEPTORS)
         stage.publish("c1", "a")
         stage.run(0.02)
-        stage.block("n1", "n2", "n3", "g1")
+        stage.hold("n1", "n2", "n3", "g1")
         stage.run(1.0)
-        stage.block("n2", "n1")
-        stage.open("n2", "n5", "n6")
+        stage.hold("n2", "n1")
+        stage.release("n2", "n5", "n6")
         stage.run(2.0)
-        stage.open("n3", "n2")  # with the clock of n3, n2 can deliver
+        stage.release("n3", "n2")  # with the clock of n3, n2 can deliver
         stage.run(1.0)
         stage.finish()
 
@@ -212,15 +212,15 @@ class RoundZeroTwice(Schedule):
 
     def play(self, stage: Stage) -> None:
         stage.raise_clock("n1", "a", 100)
-        stage.block("n2", "n3")
-        stage.block("n3", "n2", "n6")
+        stage.hold("n2", "n3")
+        stage.hold("n3", "n2", "n6")
         stage.publish("c1", "a")
         stage.run(0.0062)  # n1 has just heard the decision; n3 has not delivered yet
         stage.crash("n3")
-        stage.block("n1", "n3", "n2")
-        stage.block("n3", "n4")
-        stage.open("n3", "n2", "n6")
-        stage.open("n2", "n3")
+        stage.hold("n1", "n3", "n2")
+        stage.hold("n3", "n4")
+        stage.release("n3", "n2", "n6")
+        stage.release("n2", "n3")
         stage.restart("n3")
         stage.run(0.1)
         stage.finish()
@@ -235,16 +235,16 @@ class Reopened(Schedule):
 
     def play(self, stage: Stage) -> None:
         stage.raise_clock("n3", "a", 100)
-        stage.block("n3", "n1")
-        stage.block("n1", "n4", "n5", "n6")
+        stage.hold("n3", "n1")
+        stage.hold("n1", "n4", "n5", "n6")
         stage.publish("c1", "a")
         stage.run(0.003)
-        stage.block("n2", "n1")
-        stage.block("g1", "n1")
+        stage.hold("n2", "n1")
+        stage.hold("g1", "n1")
         stage.run(0.05)
         stage.publish("c1", "a")  # carries done
         stage.run(0.2)
-        stage.open("n1", "n4", "n5", "n6")
+        stage.release("n1", "n4", "n5", "n6")
         stage.run(3.0)
         stage.finish()
 
@@ -259,10 +259,10 @@ class NotAllStamps(Schedule):
 
     def play(self, stage: Stage) -> None:
         stage.raise_clock("n1", "a", 100)
-        stage.block("n1", "n3")
+        stage.hold("n1", "n3")
         stage.publish("c1", "a")
         stage.run(0.0025)  # stamps are under way; a decision of n3 goes nowhere
-        stage.block("n3", "n1", "n2")
+        stage.hold("n3", "n1", "n2")
         stage.run(3.0)
         stage.finish()
 
@@ -277,11 +277,11 @@ class LowerQuorum(Schedule):
 
     def play(self, stage: Stage) -> None:
         stage.raise_clock("n1", "a", 100)
-        stage.block("n1", "n2", *ACCEPTORS)
-        stage.block("n3", *ACCEPTORS)
+        stage.hold("n1", "n2", *ACCEPTORS)
+        stage.hold("n3", *ACCEPTORS)
         stage.publish("c1", "a")
         stage.run(0.0025)
-        stage.block("n3", "n1", "n2")
+        stage.hold("n3", "n1", "n2")
         stage.run(3.0)
         stage.finish()
 
@@ -297,7 +297,7 @@ class OwnStampLost(Schedule):
     def play(self, stage: Stage) -> None:
         stage.raise_clock("n3", "s", 100)
         stage.run(0.01)
-        stage.block("n3", "n1", "n2")
+        stage.hold("n3", "n1", "n2")
         stage.slow_disk("n3", 30.0)
         stage.publish("c1", "a", "s")
         stage.run(0.01)
@@ -317,12 +317,12 @@ class GatewayCameBack(Schedule):
     settings = Settings()
 
     def play(self, stage: Stage) -> None:
-        stage.block("n1", "n3")
+        stage.hold("n1", "n3")
         stage.slow_disk("n1", 30.0)
         stage.publish("c1", "a")
         stage.run(0.01)
         stage.crash("n1")
-        stage.open("n1", "n3")
+        stage.release("n1", "n3")
         stage.restart("n1")
         stage.run(0.05)
         stage.crash("n2")
@@ -338,21 +338,21 @@ class DoneBeforeDelivery(Schedule):
     groups: ClassVar = {"a": ("n1", "n2", "n3")}
 
     def play(self, stage: Stage) -> None:
-        stage.block("g1", "n1")
-        stage.block("n2", "n1")
-        stage.block("n3", "n1")
+        stage.hold("g1", "n1")
+        stage.hold("n2", "n1")
+        stage.hold("n3", "n1")
         stage.publish("c1", "a")
         stage.run_to(0.505)  # by now n2 has asked n1 about m1; the question is on its way
         stage.raise_clock("n2", "a", 50)
         stage.lose_in_flight("g1", "n1")
-        stage.open("g1", "n1")
-        stage.open("n3", "n1")
-        stage.block("g1", "n2")
-        stage.block("n3", "n2")
+        stage.release("g1", "n1")
+        stage.release("n3", "n1")
+        stage.hold("g1", "n2")
+        stage.hold("n3", "n2")
         stage.run(0.005)
         stage.publish("c1", "a")  # carries done; {n1, n3} decide it, and n2 knows nothing of it
         stage.run(0.02)
-        stage.open("n2", "n1")
+        stage.release("n2", "n1")
         stage.run(0.02)
         stage.finish()
 
@@ -365,11 +365,11 @@ class ReceiptIsNotFinished(Schedule):
     groups: ClassVar = {"a": ("n1", "n2", "n3"), "d": ("n7",)}
 
     def play(self, stage: Stage) -> None:
-        stage.block("n1", "n4", "n5", "n6")
-        stage.block("n2", "n4", "n5", "n6")
+        stage.hold("n1", "n4", "n5", "n6")
+        stage.hold("n2", "n4", "n5", "n6")
         stage.publish("c1", "a")
         stage.run(0.0035)  # stamps are exchanged; decisions are not
-        stage.block("n3", "n1", "n2")
+        stage.hold("n3", "n1", "n2")
         stage.slow_disk("n3", 60.0)
         stage.run(2.0)  # gossip lets n3 deliver
         stage.publish("c1", "d")
@@ -412,7 +412,7 @@ class NeededGroupRemoved(Schedule):
 
     def play(self, stage: Stage) -> None:
         for node in ("g1", "n1", "n2", "n3"):
-            stage.block(node, "n7")
+            stage.hold(node, "n7")
         stage.publish("c1", "a", "d")
         stage.run(0.05)
         stage.crash("g1")
@@ -434,7 +434,7 @@ class LogNamesAGoneGroup(Schedule):
 
     def play(self, stage: Stage) -> None:
         for name in ("g1", "n2", "n3", "n7"):
-            stage.block(name, "n1")
+            stage.hold(name, "n1")
         stage.publish("c1", "a", "d")
         stage.run(1.0)
         stage.close("d")

@@ -8,7 +8,7 @@ from ordercast.protocols.scalatom.history import OwnHistory
 from ordercast.protocols.scalatom.machine import Scalatom
 from ordercast.protocols.scalatom.recovery import Recovery
 from ordercast.protocols.scalatom.replica import Replica
-from ordercast.sim.mutants.mutant import Mutant, register
+from ordercast.sim.mutant import Mutant, register
 from ordercast.v1.sequencer_pb2 import StampedRecord
 
 RESTARTING: list[Mutant] = []

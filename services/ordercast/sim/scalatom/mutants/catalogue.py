@@ -29,7 +29,7 @@ from ordercast.protocols.scalatom.recovery import Recovery
 from ordercast.protocols.scalatom.repair import Repair
 from ordercast.protocols.scalatom.replica import Delivered, Replica, Retirement
 from ordercast.protocols.scalatom.stamping import Stamping
-from ordercast.sim.mutants.mutant import Mutant, register
+from ordercast.sim.mutant import Mutant, register
 from ordercast.v1.common_pb2 import Envelope, RangeOutcome, Span
 from ordercast.v1.sequencer_pb2 import Disseminate, ProducerRecord, Snapshot
 

@@ -1,4 +1,4 @@
-"""A simulated client of virtually synchronous groups: one producer, that publishes as a gateway would for it.
+"""Somebody who casts through a member of his choice: one producer, that speaks to members as a gateway would.
 
 It sends a group's casts through one member, in order, and repeats all that has no receipt through another one when
 that falls silent. To several groups it has one message under way. It presents what it has seen.
@@ -41,7 +41,7 @@ def cast_name(group: str, stamp: CastStamp) -> CastName:
 
 
 @dataclass(slots=True)
-class Plan:
+class CastPlan:
     at: float
     groups: Groups
     total: bool
@@ -53,14 +53,14 @@ class Plan:
 
 
 @dataclass(slots=True)
-class ClientSettings:
-    plans: list[Plan]
+class CasterSettings:
+    plans: list[CastPlan]
     pipeline: int = 4
     patience_s: float = 0.5
 
 
 @dataclass(slots=True)
-class Receipt:
+class CastReceipt:
     producer: bytes
     groups: Groups
     sequence: int
@@ -68,13 +68,13 @@ class Receipt:
 
 
 @dataclass(slots=True)
-class Board:
+class CastBoard:
     """For checkers: what was published, what was seen by whom before, and what was acknowledged."""
 
     #: Envelope id -> (producer, set, sequence); and casts that its client had seen in some way.
     published: dict[bytes, tuple[bytes, Groups, int]] = field(default_factory=dict)
     after: dict[bytes, list[CastName]] = field(default_factory=dict)
-    receipts: list[Receipt] = field(default_factory=list)
+    receipts: list[CastReceipt] = field(default_factory=list)
     #: Of a random visible entry: its group, where it comes from, and what its log says besides.
     peek: Callable[[], tuple[str, CastStamp, Seen] | None] = lambda: None
     #: The same of a message to several groups, and another one of them, whose log has it not.
@@ -88,10 +88,10 @@ class Sent:
     delivered: dict[str, EnvelopeDelivered] = field(default_factory=dict)
 
 
-class Client:
+class Caster:
     handles = (EnvelopeDelivered,)
 
-    def __init__(self, name: str, settings: ClientSettings, board: Board) -> None:
+    def __init__(self, name: str, settings: CasterSettings, board: CastBoard) -> None:
         self.name = name
         self.settings = settings
         self.board = board
@@ -160,13 +160,13 @@ class Client:
             effects += self._publish(plan, event.now)
         return effects
 
-    def _has_room(self, plan: Plan) -> bool:
+    def _has_room(self, plan: CastPlan) -> bool:
         window = self.settings.pipeline if len(plan.groups) == 1 else 1
         others = [g for g, sent in self.outstanding.items() if sent and g != plan.groups]
         # What it publishes elsewhere comes behind what it published before: so that must be known.
         return not others and len(self.outstanding.get(plan.groups, [])) < window
 
-    def _answer(self, plan: Plan) -> bool:
+    def _answer(self, plan: CastPlan) -> bool:
         """Whether there was something to answer."""
         found = self.board.peek_part()
         if found is None:
@@ -192,7 +192,7 @@ class Client:
         self.epoch = max(self.epoch, seen.epoch)
         self.after.append(cast_name(group, stamp))
 
-    def _publish(self, plan: Plan, now: float) -> list[Effect]:
+    def _publish(self, plan: CastPlan, now: float) -> list[Effect]:
         assert self.view is not None
         sequence = self.sequences[plan.groups] = self.sequences.get(plan.groups, 0) + 1
         id_ = envelope_id(self.incarnation, self.counter)
@@ -268,4 +268,4 @@ class Client:
             offsets[group] = spans[0].first_offset
         presented = Seen.FromString(sent.submit.envelope.header.session)
         settle(self.seen, times.stamp_from(presented), groups)
-        self.board.receipts.append(Receipt(self.name.encode(), groups, sent.sequence, offsets))
+        self.board.receipts.append(CastReceipt(self.name.encode(), groups, sent.sequence, offsets))

@@ -18,8 +18,8 @@ from ordercast.protocols.scalatom.handover import Handing, Part
 from ordercast.protocols.scalatom.history import Peer
 from ordercast.protocols.scalatom.machine import Scalatom
 from ordercast.protocols.scalatom.replica import Replica
-from ordercast.sim.mutants.mutant import Mutant, register
-from ordercast.sim.reconfiguration import Reconfiguration
+from ordercast.sim.mutant import Mutant, register
+from ordercast.sim.scalatom.reconfiguration import Reconfiguration
 from ordercast.v1.consensus_pb2 import Votes
 from ordercast.v1.sequencer_pb2 import HandedOver, Snapshot
 

@@ -1,1 +1,0 @@
-"""Mutants: the protocol broken on purpose, to prove that the checkers can fail."""

@@ -1,0 +1,1 @@
+"""SCALATOM in the simulator: what is its own of a trial."""

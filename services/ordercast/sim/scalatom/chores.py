@@ -1,0 +1,90 @@
+"""What happens in a run of SCALATOM besides publishing and faults: retention, merging readers, changes."""
+
+from collections.abc import Callable
+from random import Random
+
+from ordercast.sim.faults import Faults
+from ordercast.sim.scalatom.cluster import ScalatomCluster
+from ordercast.sim.scalatom.reconfiguration import draw_members
+from ordercast.sim.scalatom.scenario import Change, Creation, Deletion
+
+
+def begin(cluster: ScalatomCluster, seed: int, faults: Faults) -> None:
+    _chores(cluster, Random(f"{seed}/chores"))
+    _changes(cluster)
+    _reconfigure(cluster, Random(f"{seed}/configurations"), faults.restart)
+
+
+def _chores(cluster: ScalatomCluster, random: Random) -> None:
+    """Retention and merged subscriptions, at random times."""
+    world, scenario = cluster.world, cluster.scenario
+
+    def truncate() -> None:
+        if scenario.retention is not None:
+            cluster.truncate(scenario.retention)
+            world.after(0.3, truncate)
+
+    def advance() -> None:
+        group = random.choice(cluster.groups)
+        replicas = cluster.live_replicas(group)
+        if replicas:
+            sn = cluster.highest_sn() + random.choice([0, 0, 1, 3])
+            cluster.advance(group, random.choice(replicas), sn)
+        if world.now < scenario.healing_at:
+            world.after(random.uniform(0.05, 0.5), advance)
+
+    def retire() -> None:
+        cluster.retire()
+        if world.now < scenario.healing_at:
+            world.after(0.4, retire)
+
+    world.after(0.4, retire)
+    world.after(0.3, truncate)
+    world.after(random.uniform(0.05, 0.5), advance)
+
+
+def _changes(cluster: ScalatomCluster) -> None:
+    """Groups come and go."""
+    world, membership = cluster.world, cluster.membership
+    random = membership.random
+    assert random is not None
+
+    def close(name: str) -> None:
+        if not membership.closed:
+            world.after(random.uniform(0.05, 0.2), remove)
+        membership.close(name)
+
+    def remove() -> None:
+        membership.remove_clear()
+        if membership.closed:
+            world.after(random.uniform(0.05, 0.2), remove)
+
+    for change in cluster.scenario.changes:
+        if isinstance(change, Creation):
+            world.at(change.at, cluster.create, change.group)
+        elif isinstance(change, Deletion):
+            world.at(change.at, close, change.name)
+
+
+def _reconfigure(cluster: ScalatomCluster, random: Random, restart: Callable[[str], None]) -> None:
+    """Replicas come and go, and disks are lost."""
+    world, reconfiguration, scenario = cluster.world, cluster.reconfiguration, cluster.scenario
+
+    def change() -> None:
+        group = cluster.membership.groups[random.choice(cluster.groups)]
+        reconfiguration.prepare(group.group, *draw_members(random, group, scenario.nodes))
+
+    def lose_disk() -> None:
+        name = random.choice(scenario.nodes)
+        reconfiguration.lose_disk(name)
+        world.after(random.uniform(0.02, 0.5), restart, name)
+
+    def look() -> None:
+        reconfiguration.look()
+        world.after(random.uniform(0.01, 0.2), look)
+
+    planned = [change for change in scenario.changes if isinstance(change, Change)]
+    for one in planned:
+        world.at(one.at, change if not one.loses_disk else lose_disk)
+    if planned:
+        world.after(random.uniform(0.01, 0.2), look)

@@ -1,0 +1,1 @@
+"""SCALATOM broken on purpose, and the stories that show it."""
