@@ -34,6 +34,17 @@ def test_papers_prints_published_beside_measured() -> None:
     assert all(row["published"] == row["measured"] for row in exact)
 
 
+def test_protocols_are_listed_with_their_traits_and_settings() -> None:
+    code, found = document("domain", "protocols")
+    assert (code, [protocol["name"] for protocol in found]) == (0, ["isis", "scalatom"])
+    assert [protocol["traits"]["orders"] for protocol in found] == ["within", "across"]
+    code, (one,) = document("domain", "protocols", "isis")
+    (setting,) = [setting for setting in one["settings"] if setting["name"] == "ordering"]
+    assert (code, setting["default"], setting["choices"]) == (0, "causal", ["causal", "total"])
+    assert "gossip_s" in run("domain", "protocols", "scalatom").stdout
+    assert run("domain", "protocols", "unheard-of").exit_code != 0
+
+
 def test_the_demo_loses_a_node_and_no_message() -> None:
     code, result = document("demo", "--messages", "400")
     assert (code, result["ok"], result["problems"]) == (0, True, [])

@@ -116,6 +116,8 @@ def layering_errors(source: str, module: str) -> list[str]:
         if not within(name, PACKAGE):
             continue
         there = component(name)
+        if here == "client" and within(name, CATALOGUE):
+            continue  # What a session token means, and what can be read causally, each protocol says of itself.
         if here in ONLY_IMPORTS and there not in ONLY_IMPORTS[here]:
             errors.append(f"{module}:{line}: {here} may not import {name}")
         elif here in SERVICE_COMPONENTS and there in SERVICE_COMPONENTS - {here}:
@@ -154,8 +156,14 @@ PURE_PACKAGES = ("google.protobuf", f"{PACKAGE}.core", f"{PACKAGE}.protocols", G
 IMPURE_CALLS = frozenset(["open", "print", "input", "breakpoint", "id", "hash", "eval", "exec", "__import__"])
 
 
+#: The one module of `protocols` that looks at what is installed. No machine of a protocol imports it.
+CATALOGUE = f"{PACKAGE}.protocols.catalogue"
+
+
 def is_pure_by_place(module: str) -> bool:
-    """Everything in core and protocols, and every machine."""
+    """Everything in core and protocols but the catalogue, and every machine."""
+    if module == CATALOGUE:
+        return False
     return component(module) in {"core", "protocols"} or module.split(".")[-1] == "machine"
 
 

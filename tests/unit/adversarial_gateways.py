@@ -12,7 +12,6 @@ from ordercast.client.session import Session
 from ordercast.client.types import Receipt
 from ordercast.core.ids import envelope_id, order_key, pack_u64, unpack_u64
 from ordercast.gateway.producer import Producer, Waiting
-from ordercast.gateway.tokens import Tokens
 from ordercast.protocols.idempotence import ProducerTable
 from ordercast.v1.common_pb2 import REFUSAL_FENCED, REFUSAL_UNSPECIFIED, Message, ProducerRange
 from ordercast.v1.gateway_pb2 import (
@@ -26,10 +25,11 @@ from ordercast.v1.gateway_pb2 import (
     PublishRequest,
     PublishStreamResponse,
 )
+from tests.unit.clock_tokens import ClockTokens
 
 GROUPS = ("a", "b", "c")
 BAD = b"bad"
-TOKENS = Tokens(b"the cluster's key")
+TOKENS = ClockTokens(b"the cluster's key")
 DOMAIN = "d"
 
 

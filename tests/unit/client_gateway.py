@@ -19,7 +19,6 @@ from grpc_status import rpc_status
 
 from ordercast.core.ids import envelope_id, order_key, pack_u64, sn_of
 from ordercast.core.silence import ALIVE_MS
-from ordercast.gateway.tokens import Tokens
 from ordercast.protocols.idempotence import ProducerTable
 from ordercast.v1.common_pb2 import (
     REFUSAL_FENCED,
@@ -53,8 +52,9 @@ from ordercast.v1.gateway_pb2 import (
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceServicer, add_GatewayServiceServicer_to_server
 from ordercast.v1.membership_pb2 import Cursor, Group
 from ordercast.v1.sequencer_pb2 import LogEntry
+from tests.unit.clock_tokens import ClockTokens
 
-TOKENS = Tokens(b"the cluster's key")
+TOKENS = ClockTokens(b"the cluster's key")
 DOMAIN = "default"
 SIGN = SubscribeResponse(alive=Alive(alive_ms=ALIVE_MS))
 

@@ -23,8 +23,9 @@ from ordercast.client.session import (
     backoff_s,
     wait_s,
 )
+from ordercast.client.session_tokens import merge
 from ordercast.client.types import Receipt, message_id
-from ordercast.core.session_token import PARTS_MAX, merge
+from ordercast.core.session_token import PARTS_MAX
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_INVALID_ARGUMENT,

@@ -11,8 +11,8 @@ from ordercast.client.errors import (
     ResourceExhausted,
     Unavailable,
 )
+from ordercast.client.session_tokens import merge
 from ordercast.client.types import Receipt
-from ordercast.core.session_token import merge
 from ordercast.v1.gateway_pb2 import PUBLISH_STATUS_RESOURCE_EXHAUSTED, PUBLISH_STATUS_UNAVAILABLE
 from tests.unit.adversarial_gateways import BAD, World, token_of
 

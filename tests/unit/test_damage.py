@@ -8,12 +8,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from ordercast.core.errors import InvariantBroken
+from ordercast.protocols.catalogue import protocols
 from ordercast.protocols.isis import records as isis_records
 from ordercast.protocols.scalatom import records
 from ordercast.runtime import damage_advice
 from ordercast.runtime.damage import Damage, LostWritesError
 from ordercast.runtime.storage_format import CorruptRecord, log_key, log_prefix, records_prefix, seal
-from ordercast.sequencer.record_scope import SCOPES
 from ordercast.v1.isis_pb2 import IsisRecord
 from ordercast.v1.sequencer_pb2 import PositionRecord
 from tests.unit.test_storage import MAP_BYTES, Opened, entry, raw_flip, raw_put
@@ -31,7 +31,7 @@ class Disk(Opened):
 
     def open(self) -> None:
         super().open()
-        self.storage.damages.add_scope(ROLE, SCOPES[ROLE])
+        self.storage.damages.add_scope(ROLE, protocols()[ROLE].records)
 
     def fill(self) -> None:
         for group in (A, B):
@@ -121,10 +121,10 @@ def test_a_damaged_record_damages_its_group_or_else_all_of_the_domain(
     ],
 )
 def test_records_of_virtually_synchronous_groups_are_a_groups_too(key: bytes, group: str | None):
-    assert SCOPES["isis"].group_of(key) == group
+    assert protocols()["isis"].records.group_of(key) == group
     value = IsisRecord(position=7).SerializeToString()
     is_position = key == isis_records.position(A)
-    assert SCOPES["isis"].position_in(key, value) == ((A, 7) if is_position else None)
+    assert protocols()["isis"].records.position_in(key, value) == ((A, 7) if is_position else None)
 
 
 def test_a_truncated_record_is_a_damaged_one(disk: Disk):
@@ -162,7 +162,7 @@ def test_a_damaged_record_of_membership_is_raised_and_damages_no_other_domain(di
 def test_what_a_scope_says_counts_only_before_anything_was_judged(disk: Disk):
     disk.storage.damage(DOMAIN)
     with pytest.raises(InvariantBroken):
-        disk.storage.damages.add_scope("later", SCOPES[ROLE])
+        disk.storage.damages.add_scope("later", protocols()[ROLE].records)
 
 
 # ------------------------------------------------------------------------------------------------------------ logs

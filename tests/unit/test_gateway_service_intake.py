@@ -5,9 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from ordercast.client.session_tokens import merge
 from ordercast.core.ids import pack_u64
 from ordercast.core.limits import Limits
-from ordercast.core.session_token import merge, tag_of
+from ordercast.core.session_token import tag_of
 from ordercast.gateway.budgets import Budgets
 from ordercast.gateway.clients import UNJUDGED_MAX, Client, Clients
 from ordercast.gateway.freshness import Freshness
@@ -22,7 +23,7 @@ from ordercast.gateway.intake import (
 from ordercast.gateway.machine import Gateway
 from ordercast.gateway.publishing import REPLIES_MAX, ROLE, Publishing, Replies, refused
 from ordercast.gateway.settings import GatewaySettings
-from ordercast.gateway.tokens import Tokens
+from ordercast.protocols.catalogue import DEFAULT
 from ordercast.runtime.settings import LimitSettings
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
@@ -36,7 +37,8 @@ from ordercast.v1.gateway_pb2 import (
     PublishReply,
     PublishRequest,
 )
-from ordercast.v1.membership_pb2 import GROUP_STATE_ACTIVE, GROUP_STATE_DELETING, Group, Node
+from ordercast.v1.membership_pb2 import GROUP_STATE_ACTIVE, GROUP_STATE_DELETING, Domain, Group, Node
+from tests.unit.clock_tokens import ClockTokens
 from tests.unit.gateway_calls import context_of
 
 KEY = b"the cluster's key"
@@ -54,6 +56,7 @@ def make_node():
     directory = SimpleNamespace(
         groups={group.id: group for group in groups},
         group_by_name={group.name: group for group in groups},
+        domains={name: Domain(name=name, protocol=DEFAULT.name) for name in ("d", "e")},
         nodes={name: Node(name=name) for name in ("s1", "s2", "s3")},
     )
     settings = SimpleNamespace(limits=LimitSettings(groups_max=4, producer_messages_max=99))
@@ -85,7 +88,7 @@ def wrong_with(intake, made, identity=None):
 
 def test_names_become_ids_and_a_token_becomes_a_clock():
     intake = Intake(make_node())
-    made = request("b", "a", session=Tokens(KEY).sign("d", CLOCK))
+    made = request("b", "a", session=ClockTokens(KEY).sign("d", CLOCK))
     assert intake.admit(made, None) == "d"
     assert list(made.groups) == ["b#2", "a#1"]
     assert (made.session, made.producer) == (CLOCK, b"p")
@@ -98,24 +101,24 @@ def test_the_key_is_the_one_that_came_with_the_registration():
     intake = Intake(node)
     node.key = KEY
     reply = PublishReply(groups=["a#1"], session=CLOCK)
-    assert Tokens(KEY).verify("d", intake.to_client(reply, None).session) == CLOCK
+    assert ClockTokens(KEY).verify("d", intake.to_client(reply, None).session) == CLOCK
 
 
 @pytest.mark.parametrize(
     "session",
-    [b"x", CLOCK, CLOCK + bytes(16), tag_of("d") + CLOCK + bytes(16), Tokens(b"another").sign("d", CLOCK)],
+    [b"x", CLOCK, CLOCK + bytes(16), tag_of("d") + CLOCK + bytes(16), ClockTokens(b"another").sign("d", CLOCK)],
 )
 def test_a_token_that_is_malformed_or_not_of_this_cluster_is_refused(session):
     assert wrong_with(Intake(make_node()), request("a", session=session)) == PUBLISH_STATUS_INVALID_ARGUMENT
 
 
 def test_a_token_shows_what_was_seen_in_the_domain_and_nothing_else():
-    seen = merge(Tokens(KEY).sign("d", CLOCK), Tokens(KEY).sign("e", pack_u64(99)))
+    seen = merge(ClockTokens(KEY).sign("d", CLOCK), ClockTokens(KEY).sign("e", pack_u64(99)))
     for group, shown in (("a", CLOCK), ("x", pack_u64(99))):
         made = request(group, session=seen)
         Intake(make_node()).admit(made, None)
         assert made.session == shown
-    elsewhere = request("a", session=Tokens(KEY).sign("e", CLOCK))
+    elsewhere = request("a", session=ClockTokens(KEY).sign("e", CLOCK))
     Intake(make_node()).admit(elsewhere, None)
     assert elsewhere.session == b""
 
@@ -197,7 +200,7 @@ def test_a_reply_has_names_a_signed_token_and_the_producer_as_the_client_knows_i
     intake.to_client(reply, "me")
     assert list(reply.groups) == ["a", "b"]
     assert (reply.offsets[0].group, reply.producer) == ("a", b"p")
-    assert Tokens(KEY).verify("d", reply.session) == CLOCK
+    assert ClockTokens(KEY).verify("d", reply.session) == CLOCK
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,14 @@ from ordercast.core.ids import envelope_id, order_key, pack_u64
 from ordercast.gateway.budgets import Budgets
 from ordercast.gateway.intake import Intake
 from ordercast.gateway.subscribing import Subscribing, seen_in
-from ordercast.gateway.tokens import Tokens
+from ordercast.protocols.catalogue import DEFAULT
 from ordercast.runtime.settings import LimitSettings
 from ordercast.runtime.status import Refused
 from ordercast.v1.common_pb2 import Envelope
 from ordercast.v1.gateway_pb2 import SubscribeRequest, SubscribeResponse, SubscribeStart
-from ordercast.v1.membership_pb2 import Group
+from ordercast.v1.membership_pb2 import Domain, Group
 from ordercast.v1.sequencer_pb2 import LogEntry, ReadGroupResponse, StartAt
+from tests.unit.clock_tokens import ClockTokens
 
 KEY = b"the cluster's key"
 GROUP = Group(name="a", id="a#1", domain="d", replicas=["s1"])
@@ -66,7 +67,11 @@ def subscribe(*chunks: list[bytes]) -> list[SubscribeResponse]:
     async def settle(names):
         pass
 
-    directory = SimpleNamespace(group_by_name={"a": GROUP}, groups={GROUP.id: GROUP})
+    directory = SimpleNamespace(
+        domains={"d": Domain(name="d", protocol=DEFAULT.name)},
+        group_by_name={"a": GROUP},
+        groups={GROUP.id: GROUP},
+    )
     settings = SimpleNamespace(limits=LimitSettings())
     node = SimpleNamespace(key=KEY, directory=directory, settings=settings)
     subscribing = Subscribing(node, Intake(node), Log(*chunks), None, SimpleNamespace(settle=settle), Budgets())
@@ -78,7 +83,7 @@ def subscribe(*chunks: list[bytes]) -> list[SubscribeResponse]:
 def test_deliveries_carry_a_token_for_the_last_of_them():
     started, *others = subscribe([], [entry(3), entry(7)], [entry(9)])
     assert started.started.group_id == "a#1"
-    shown = [Tokens(KEY).verify("d", response.deliveries.session) for response in others]
+    shown = [ClockTokens(KEY).verify("d", response.deliveries.session) for response in others]
     assert shown == [pack_u64(7), pack_u64(9)]
     assert [list(response.deliveries.entries) for response in others] == [[entry(3), entry(7)], [entry(9)]]
 
@@ -86,5 +91,5 @@ def test_deliveries_carry_a_token_for_the_last_of_them():
 @pytest.mark.parametrize("damaged", [b"", b"\xff", LogEntry(order_key=b"short").SerializeToString()])
 def test_nothing_is_signed_for_a_damaged_entry(damaged):
     with pytest.raises(Refused, match="damaged") as refused:
-        seen_in([damaged], Group(name="a"))
+        seen_in([damaged], Group(name="a"), DEFAULT)
     assert refused.value.code == grpc.StatusCode.DATA_LOSS

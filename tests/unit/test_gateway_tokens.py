@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ordercast.client.session_tokens import merge, parts_of
 from ordercast.core import session_token
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import pack_u64
@@ -15,19 +16,20 @@ from ordercast.core.session_token import (
     PARTS_MAX,
     SAME_TAG_MAX,
     SEEN_BYTES_MAX,
-    SEEN_MARK,
     TAG_BYTES,
     TOKEN_BYTES_MAX,
-    merge,
-    parts_of,
     tag_of,
     unread_parts_of,
 )
 from ordercast.core.session_token import token_of as token_bytes
-from ordercast.gateway import tokens as tokens_module
-from ordercast.gateway.tokens import Tokens
+from ordercast.protocols.catalogue import protocols
+from tests.unit.clock_tokens import ClockTokens
 
-TOKENS = Tokens(b"key")
+#: Of a protocol that has no clock.
+VECTORS = protocols()["isis"].seen
+SEEN_MARK = VECTORS.mark
+
+TOKENS = ClockTokens(b"key")
 CLOCK = pack_u64(12345)
 DOMAINS = [f"domain-{number}" for number in range(PARTS_MAX)]
 
@@ -49,7 +51,7 @@ SEEN = st.dictionaries(st.sampled_from(DOMAINS), st.integers(1, 2**62), max_size
 def test_a_token_says_what_was_signed_at_any_gateway_with_the_key():
     token = TOKENS.sign("d", CLOCK)
     assert len(token) == PART_BYTES
-    assert Tokens(b"key").verify("d", token) == CLOCK
+    assert ClockTokens(b"key").verify("d", token) == CLOCK
 
 
 @pytest.mark.parametrize("domain", ["e", "d2", "", "d\0"])
@@ -65,7 +67,7 @@ def test_a_part_with_another_domains_tag_is_forged():
 
 def test_a_token_of_another_cluster_is_refused():
     with pytest.raises(RemoteProtocolError, match="not a session token"):
-        TOKENS.verify("d", Tokens(b"another").sign("d", CLOCK))
+        TOKENS.verify("d", ClockTokens(b"another").sign("d", CLOCK))
 
 
 def test_no_bit_of_a_part_can_be_changed():
@@ -90,7 +92,7 @@ def test_what_others_forged_for_their_domain_does_not_matter_in_ours():
 
 def test_without_a_key_nothing_is_signed():
     with pytest.raises(ValueError, match="key"):
-        Tokens(b"")
+        ClockTokens(b"")
 
 
 # ------------------------------------------------------------------------------------------------------- shape
@@ -159,15 +161,30 @@ def test_one_domain_has_a_few_parts():
         TOKENS.verify("d", token)
 
 
-def test_what_was_seen_is_read_only_below_a_mac_of_the_cluster(monkeypatch):
-    def read(seen):
+class Unreadable:
+    """A codec that must not be asked."""
+
+    mark = SEEN_MARK
+
+    def merged(self, seen):
         raise AssertionError("nobody signed that")
 
+
+def test_what_was_seen_is_read_only_below_a_mac_of_the_cluster():
     token = marked(forged_part(tag_of("d"), b"anything"))
-    monkeypatch.setattr(session_token, "seen_in", read)
-    monkeypatch.setattr(tokens_module, "seen_in", read)
     with pytest.raises(RemoteProtocolError, match="not a session token of this cluster"):
-        TOKENS.verify("d", token)
+        TOKENS.verify("d", token, Unreadable())
+
+
+def test_what_a_protocol_has_signed_another_one_does_not_read():
+    with pytest.raises(RemoteProtocolError, match="not a session token of this cluster"):
+        TOKENS.verify("d", TOKENS.sign("d", CLOCK), VECTORS)
+    with pytest.raises(RemoteProtocolError, match="not a session token of this cluster"):
+        TOKENS.verify("d", TOKENS.sign("d", b"\x10\x07", VECTORS))
+
+
+def test_who_has_seen_nothing_gets_no_token():
+    assert TOKENS.sign("d", b"", VECTORS) == b""
 
 
 @given(token=st.binary(max_size=PART_BYTES * 3))
@@ -192,3 +209,18 @@ def test_two_tokens_become_one_with_the_higher_clock_of_each_domain(one, other):
 def test_a_token_merged_with_none_is_itself():
     token = TOKENS.sign("d", CLOCK)
     assert merge(token, b"") == merge(b"", token) == merge(token, token) == token
+
+
+def test_a_form_that_is_not_known_here_is_passed_on_and_kept_beside_others():
+    """A client may not have the package of a domain's protocol: only gateways have to read what it has seen."""
+
+    class Foreign:
+        mark = b"other 1:"
+
+        def merged(self, seen):
+            return b"+".join(sorted(seen))
+
+    one, other = (TOKENS.sign("d", seen, Foreign()) for seen in (b"one", b"other"))
+    both = merge(one, other)
+    assert merge(both, one) == merge(other, one) == both
+    assert TOKENS.verify("d", both, Foreign()) == b"one+other"

@@ -3,11 +3,12 @@
 import pytest
 
 from ordercast.core.machine import Effect, Receive, Send, Start, TimerFired, ViewChanged
-from ordercast.core.session_token import covers
 from ordercast.gateway.subscribing import seen_in
 from ordercast.protocols.isis import times
 from ordercast.protocols.isis.confirmed import settle
 from ordercast.protocols.isis.machine import TICK, Isis
+from ordercast.protocols.isis.protocol import ISIS
+from ordercast.protocols.isis.seen import covers
 from ordercast.v1.isis_pb2 import Cast, CastKey, CastStamp, GroupTime, PartsCast, Seen, Submit
 from ordercast.v1.membership_pb2 import DomainView, Group, GroupView
 from ordercast.v1.sequencer_pb2 import LogEntry
@@ -71,11 +72,11 @@ def test_what_the_log_says_besides_is_in_the_readers_token():
     entry = LogEntry(stamp=CastStamp(view=1, key=CastKey(member=0, number=5)))
     elsewhere = GroupTime(group="b", view=1, members=[2], counts=[3])
     read = Seen(times=[elsewhere], open=["a"])
-    token = Seen.FromString(seen_in([entry.SerializeToString()], Group(name="a", id="a"), read))
+    token = Seen.FromString(seen_in([entry.SerializeToString()], Group(name="a", id="a"), ISIS, read))
     assert list(token.open) == ["a"]
     assert elsewhere in token.times
     entry.read.CopyFrom(read)
-    assert Seen.FromString(seen_in([entry.SerializeToString()], Group(name="a", id="a"))) == token
+    assert Seen.FromString(seen_in([entry.SerializeToString()], Group(name="a", id="a"), ISIS)) == token
 
 
 # ----------------------------------------------------------------------------------------------------- asking

@@ -1,6 +1,7 @@
 """`ordercast domain`: what groups can be ordered together, and by which protocol."""
 
 from collections.abc import Mapping
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,6 +10,8 @@ from ordercast.cli import completion
 from ordercast.cli.connection import Connection, connected
 from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, print_json, print_table, say
+from ordercast.core.protocol import Protocol, Traits
+from ordercast.protocols import catalogue
 
 if TYPE_CHECKING:
     from ordercast.v1.membership_pb2 import Domain
@@ -23,7 +26,9 @@ Name = Annotated[str, typer.Argument(help="The domain.", autocompletion=completi
 def create(
     connection: Connection,
     name: Annotated[str, typer.Argument(help="The domain.")],
-    protocol: Annotated[str, typer.Option(help="The protocol that orders its messages.")] = "scalatom",
+    protocol: Annotated[
+        str, typer.Option(help="The protocol that orders its messages: see `ordercast domain protocols`.")
+    ] = catalogue.DEFAULT.name,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the protocol; repeatable.")
     ] = None,
@@ -81,6 +86,44 @@ def describe(connection: Connection, name: Name, json: Json = False) -> None:
     say(f"protocol  {domain.protocol}")
     say(f"settings  {settings_text(domain.settings)}")
     say(f"groups    {', '.join(group.name for group in groups) or '-'}")
+
+
+@app.command("protocols")
+def protocols(
+    name: Annotated[str | None, typer.Argument(help="Show the settings of this one.", show_default=False)] = None,
+    json: Json = False,
+) -> None:
+    """Show the protocols that a domain can have, what they promise, and what a domain with one can set.
+
+    Those that this software has: the built-in ones, and those of installed packages.
+
+    Examples: `ordercast domain protocols` · `ordercast domain protocols scalatom`
+    """
+    known = catalogue.protocols()
+    if name is not None and name not in known:
+        fail(ExitCode.NOT_FOUND, f"there is no protocol {name!r}: there are {', '.join(known)}")
+    shown = list(known.values()) if name is None else [known[name]]
+    if json:
+        print_json([protocol_document(protocol) for protocol in shown])
+    elif name is None:
+        names = [field.name for field in fields(Traits)]
+        rows = [(each.name, *(str(value) for value in asdict(each.traits).values())) for each in shown]
+        print_table(("protocol", *(trait.replace("_", " ") for trait in names)), rows)
+    else:
+        settings = [
+            (each.name, each.values, each.default, "yes" if each.of_groups else "") for each in shown[0].settings
+        ]
+        print_table(("setting", "values", "default", "also of a group"), settings)
+
+
+def protocol_document(protocol: Protocol) -> dict[str, Any]:
+    settings = [asdict(setting) for setting in protocol.settings]
+    return {
+        "name": protocol.name,
+        "level": protocol.level,
+        "traits": asdict(protocol.traits),
+        "settings": settings,
+    }
 
 
 def domain_document(domain: "Domain") -> dict[str, Any]:

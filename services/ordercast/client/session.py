@@ -36,10 +36,10 @@ from ordercast.client.errors import (
     of_status,
 )
 from ordercast.client.lane import H, Item, Lane
+from ordercast.client.session_tokens import merge
 from ordercast.client.types import Groups, Placed, Receipt, id_prefix
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import pack_u64
-from ordercast.core.session_token import merge
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,

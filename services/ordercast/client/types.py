@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ordercast.client.errors import InvalidArgument
+from ordercast.client.session_tokens import parts_of
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.limits import AROUND_BYTES_MAX, PAYLOAD_BYTES_MAX
-from ordercast.core.session_token import parts_of
 from ordercast.v1.common_pb2 import Message, MessageField
 from ordercast.v1.sequencer_pb2 import StartAt
 

@@ -1,4 +1,4 @@
-"""The consensus service: an acceptor for each domain, durable, behind the peers' streams.
+"""The consensus service: an acceptor for each domain whose protocol has them, durable, behind the peers' streams.
 
 Sequencers propose over those streams; the acceptor answers there. There is nothing else to serve.
 """
@@ -6,7 +6,7 @@ Sequencers propose over those streams; the acceptor answers there. There is noth
 from typing import ClassVar
 
 from ordercast.core.machine import Machine
-from ordercast.protocols.paxos.acceptor import Acceptor
+from ordercast.protocols.catalogue import named
 from ordercast.runtime.node import Node
 from ordercast.runtime.telemetry.meters import Meters
 from ordercast.v1.membership_pb2 import Domain
@@ -19,7 +19,8 @@ class Consensus:
         self.node = node
 
     def machines(self, domain: Domain) -> dict[str, Machine]:
-        return {"acceptor": Acceptor(self.node.name)}
+        acceptor = named(domain.protocol).acceptor
+        return acceptor(self.node.name) if acceptor is not None else {}
 
     def changed(self) -> None:
         pass

@@ -1,6 +1,6 @@
 """Which envelopes of one gateway incarnation are finished.
 
-A counter below which all are finished would do [SCALATOM E8], but one envelope that waits for a group without a
+A counter below which all are finished would do, but one envelope that waits for a group without a
 quorum would hold the counter, and with it everyone's memory, though all later envelopes are long finished. So the
 statement is a counter and the few below it that are still open: at most as many as a gateway may have open.
 """

@@ -1,7 +1,8 @@
 """Envelope ids, order keys and consensus values: fixed-width, big-endian, so that bytes compare as numbers.
 
 An envelope id is (gateway incarnation, counter) in 16 bytes; it is also the id of its consensus
-instance. A SCALATOM order key is (sn, id) in 24 bytes.
+instance. An order key that compares over several groups is (sn, id) in 24 bytes. Other keys have other lengths:
+how long those of a domain are, its protocol's traits say (core/protocol.py).
 """
 
 import struct
@@ -10,6 +11,7 @@ _U64 = struct.Struct(">Q")
 _PAIR = struct.Struct(">QQ")
 
 ID_BYTES = 16
+#: Of a key that is (sn, id).
 KEY_BYTES = 24
 U64_MAX = 2**64 - 1
 #: A clock or sequence number above this is no work of ours: it would raise everyone's without end.

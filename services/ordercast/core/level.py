@@ -5,7 +5,7 @@ then on refuses nodes without it.
 
     0   groups keep the replicas and acceptors that they were created with
     1   groups change their replicas; nodes are drained, removed, and readmitted with a new disk
-    2   the protocol isis, whose groups have views
+    2   groups have views, if their domain's protocol changes members that way
     3   envelopes name the clients of their producers, and groups remember only so many producers of a set
 """
 

@@ -29,7 +29,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from ordercast.core.view import View
 from ordercast.v1.membership_pb2 import DomainView
-from ordercast.v1.sequencer_pb2 import LogEntry
+from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse, LogEntry
 
 # --------------------------------------------------------------------------------------------------- events
 
@@ -322,6 +322,19 @@ class ChecksItself(Protocol):
 class HoldsUp(Protocol):
     def undelivered(self) -> tuple[int, float]:
         """For telemetry: how many envelopes are here and not delivered, and since when the oldest of them is."""
+        ...
+
+
+@runtime_checkable
+class TellsReaders(Protocol):
+    """A machine that knows something of its groups' logs that is not in their entries."""
+
+    def describe(self, group: str, found: DescribeReplicaResponse) -> None:
+        """Add what the machine knows to a description of the log as it is on disk, which may be behind."""
+        ...
+
+    def read_besides(self, group: str) -> Any:
+        """What a reader of the log has seen besides its entries, for `ReadGroupResponse.read`; None if nothing."""
         ...
 
 

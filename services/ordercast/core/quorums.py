@@ -1,6 +1,6 @@
 """Majorities, and qualified majorities of several groups.
 
-[SCALATOM 3.5] A qualified majority of a set of groups holds a majority of every group in it. Two
+A qualified majority of a set of groups holds a majority of every group in it. Two
 qualified majorities of overlapping sets of groups meet in every group they share.
 """
 

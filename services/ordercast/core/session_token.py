@@ -1,21 +1,24 @@
 """Session tokens: what a client has seen, in each domain, as bytes. Their layout, and how two become one.
 
 A token is a row of parts, one for each domain: the domain's tag, what was seen there, and a MAC that only gateways
-can make and check. Where domains have a clock, that is 8 bytes, and of two parts the one with the higher clock
-covers the other. In virtually synchronous groups it is a serialised Seen; if neither of two covers the other, a
-token has both, until a gateway makes one of them. Whoever holds two tokens makes one of them without a key.
+can make and check. What was seen is bytes of the domain's protocol (core.protocol.SeenCodec). Where that has a
+clock, those are 8 bytes, and of two parts the one with the higher clock covers the other. Otherwise they begin
+with a mark that tells whose form it is; if neither of two covers the other, a token has both, until a gateway
+makes one of them. Whoever holds two tokens makes one of them without a key.
 
 While all parts have clocks, they follow each other, sorted by tag: the layout of the first tokens. A token with
 other parts begins with a mark, each part has its length, and it never has a length that the first layout has.
 """
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
-
-from google.protobuf.message import DecodeError
+from typing import TYPE_CHECKING
 
 from ordercast.core.errors import RemoteProtocolError
-from ordercast.v1.isis_pb2 import GroupTime, Seen
+
+if TYPE_CHECKING:
+    from ordercast.core.protocol import SeenCodec
 
 TAG_BYTES = 4
 CLOCK_BYTES = 8
@@ -32,14 +35,17 @@ _PAD = b"\x00"
 #: Follows from the bounds above. It is looked at before anything else.
 TOKEN_BYTES_MAX = len(_MARK + _PAD) + PARTS_MAX * (_LENGTH_BYTES + TAG_BYTES + SEEN_BYTES_MAX + MAC_BYTES)
 
-#: What a Seen is preceded by: so it is never as long as a clock.
-SEEN_MARK = b"seen v1:"
+#: The mark that precedes what was seen if that is no clock.
+MARK_BYTES = 8
+
+#: The codec of a form that has a mark, found by the bytes that begin with it; None if it is not known here.
+CodecOf = Callable[[bytes], "SeenCodec | None"]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     tag: bytes
-    #: A clock, or SEEN_MARK and a serialised Seen.
+    #: A clock, or a mark and what the protocol says behind it.
     seen: bytes
     mac: bytes
 
@@ -53,12 +59,16 @@ def tag_of(domain: str) -> bytes:
     return hashlib.blake2b(domain.encode(), digest_size=TAG_BYTES).digest()
 
 
-def parts_of(token: bytes) -> list[Part]:
-    """Of any bytes, for they may come from anywhere; what a part says was seen can be read. Nothing about MACs."""
+def parts_of(token: bytes, codec_of: CodecOf) -> list[Part]:
+    """Of any bytes, for they may come from anywhere; what a part says was seen can be read, if its form is known.
+
+    Nothing is said about MACs.
+    """
     parts = unread_parts_of(token)
     for part in parts:
-        if not part.is_clock:
-            seen_in(part.seen)
+        codec = None if part.is_clock else codec_of(part.seen)
+        if codec is not None:
+            codec.check(part.seen[MARK_BYTES:])
     return parts
 
 
@@ -106,7 +116,7 @@ def _marked_parts(token: bytes) -> list[Part]:
             raise RemoteProtocolError("not a session token: it is cut off")
         row = token[end_of_length:start]
         parts.append(Part(row[:TAG_BYTES], row[TAG_BYTES:-MAC_BYTES], row[-MAC_BYTES:]))
-    if any(not part.is_clock and not _may_be_seen(part.seen) for part in parts):
+    if any(not CLOCK_BYTES <= len(part.seen) <= SEEN_BYTES_MAX for part in parts):
         raise RemoteProtocolError("not a session token: a part that is neither a clock nor what was seen")
     # One token is one row of bytes: nothing may stand for the same parts in two ways.
     if not parts or token != token_of(parts):
@@ -123,67 +133,33 @@ def token_of(parts: list[Part]) -> bytes:
     return token if len(token) % PART_BYTES else token + _PAD
 
 
-def merge(one: bytes, other: bytes) -> bytes:
+def merge(one: bytes, other: bytes, codec_of: CodecOf) -> bytes:
     """A token for all that either of them stands for."""
-    parts = parts_of(one)
-    for part in parts_of(other):
-        _add(parts, part)
+    parts = parts_of(one, codec_of)
+    for part in parts_of(other, codec_of):
+        _add(parts, part, codec_of)
     if len(parts) > PARTS_MAX:
         raise RemoteProtocolError(f"a session token is for at most {PARTS_MAX} domains")
     return token_of(sorted(parts, key=lambda part: (part.tag, part.seen)))
 
 
-def _add(parts: list[Part], new: Part) -> None:
+def _add(parts: list[Part], new: Part, codec_of: CodecOf) -> None:
     same = [part for part in parts if part.tag == new.tag]
-    if any(_covers(part, new) for part in same):
+    if any(_covers(part, new, codec_of) for part in same):
         return
     for part in same:
-        if _covers(new, part):
+        if _covers(new, part, codec_of):
             parts.remove(part)
     parts.append(new)
     if sum(part.tag == new.tag for part in parts) > SAME_TAG_MAX:
         raise RemoteProtocolError(f"a session token has at most {SAME_TAG_MAX} parts for one domain")
 
 
-def _covers(one: Part, other: Part) -> bool:
-    """Of two clocks the higher one, as bytes: they are big-endian."""
+def _covers(one: Part, other: Part, codec_of: CodecOf) -> bool:
+    """Of two clocks the higher one, as bytes: they are big-endian. A form that nobody here knows covers itself."""
     if one.is_clock or other.is_clock:
         return one.seen >= other.seen
-    return covers(seen_in(one.seen), seen_in(other.seen))
-
-
-# -------------------------------------------------------------------------------- what was seen, without a clock
-
-
-def _may_be_seen(data: bytes) -> bool:
-    return data.startswith(SEEN_MARK) and len(data) <= SEEN_BYTES_MAX
-
-
-def seen_in(data: bytes) -> Seen:
-    if not _may_be_seen(data):
-        raise RemoteProtocolError("not a session token: a part that is neither a clock nor what was seen")
-    try:
-        return Seen.FromString(data[len(SEEN_MARK) :])
-    except DecodeError as error:
-        raise RemoteProtocolError(f"not a session token: {error}") from error
-
-
-def seen_part(seen: Seen) -> bytes:
-    """What a token says of a domain without a clock."""
-    return SEEN_MARK + seen.SerializeToString(deterministic=True)
-
-
-def covers(one: Seen, other: Seen) -> bool:
-    """Whoever has seen all of `one` has seen all of `other`."""
-    mine = {time.group: time for time in one.times}
-    if one.epoch < other.epoch or not all(_is_covered(time, mine.get(time.group)) for time in other.times):
-        return False
-    # What is open in the other one is open here too, or confirmed: see `Stamp.settles` of the protocol.
-    return all(group in one.open or group in one.confirmed for group in other.open)
-
-
-def _is_covered(time: GroupTime, by: GroupTime | None) -> bool:
-    if by is None or by.view != time.view:
-        return by is not None and by.view > time.view
-    counts = dict(zip(by.members, by.counts, strict=False))
-    return all(counts.get(m, 0) >= c for m, c in zip(time.members, time.counts, strict=False))
+    codec = codec_of(one.seen)
+    if codec is None or one.seen[:MARK_BYTES] != other.seen[:MARK_BYTES]:
+        return one.seen == other.seen
+    return codec.covers(one.seen[MARK_BYTES:], other.seen[MARK_BYTES:])

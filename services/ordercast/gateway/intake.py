@@ -13,8 +13,8 @@ from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import group_name
 from ordercast.core.limits import NAME_CHARACTERS_MAX, OPEN_TOKEN_BYTES_MAX, PRODUCER_BYTES_MAX
 from ordercast.core.quorums import majority
-from ordercast.gateway.casting import CastingGateway
 from ordercast.gateway.counting import Counts
+from ordercast.gateway.domains import protocol_of
 from ordercast.gateway.machine import Gateway
 from ordercast.gateway.pressure import RETRY_S_MAX, RETRY_S_MIN, RETRY_S_UNKNOWN
 from ordercast.gateway.tokens import Tokens
@@ -29,7 +29,6 @@ from ordercast.v1.gateway_pb2 import (
     PublishRequest,
     PublishStatus,
 )
-from ordercast.v1.isis_pb2 import Seen
 from ordercast.v1.membership_pb2 import GROUP_STATE_ACTIVE, Group
 
 #: Of one stream; with more, everything on it is refused until some come again.
@@ -107,7 +106,8 @@ class Intake:
         domain = groups[0].domain
         if request.session:
             try:
-                request.session = self.tokens.verify(domain, request.session)
+                codec = protocol_of(self.node, domain).seen
+                request.session = self.tokens.verify(domain, request.session, codec)
             except RemoteProtocolError as error:
                 raise Wrong(PUBLISH_STATUS_INVALID_ARGUMENT, str(error)) from None
         request.groups[:] = [group.id for group in groups]
@@ -117,9 +117,7 @@ class Intake:
 
     def sign(self, domain: str, session: bytes) -> bytes:
         """What a machine says was seen, as a token."""
-        if isinstance(self.machines.get(domain), CastingGateway):
-            return self.tokens.sign_seen(domain, Seen.FromString(session))
-        return self.tokens.sign(domain, session)
+        return self.tokens.sign(domain, session, protocol_of(self.node, domain).seen)
 
     def credits(self, source: str = "") -> int:
         """What a producer may send that has nothing here; of whoever this stream is of, if there is one."""

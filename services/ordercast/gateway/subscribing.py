@@ -6,20 +6,17 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any, Self
 
 import grpc
-from google.protobuf.message import DecodeError
 
 from ordercast.core.errors import RemoteProtocolError
-from ordercast.core.ids import KEY_BYTES
-from ordercast.core.session_token import CLOCK_BYTES
+from ordercast.core.protocol import Early, Protocol
 from ordercast.core.silence import ALIVE_MS, ALIVE_S
 from ordercast.gateway.budgets import SHARE, Budgets
 from ordercast.gateway.cursors import Cursors, check_cursor_name
+from ordercast.gateway.domains import protocol_of
 from ordercast.gateway.freshness import Freshness
 from ordercast.gateway.intake import Intake
 from ordercast.gateway.reading import Reading
-from ordercast.protocols.isis.confirmed import seen_with
-from ordercast.protocols.isis.replica import seen_of
-from ordercast.protocols.isis.times import merged
+from ordercast.protocols.catalogue import protocols
 from ordercast.runtime.node import Node
 from ordercast.runtime.pauses import with_signs_of_life
 from ordercast.runtime.status import Refused
@@ -34,14 +31,11 @@ from ordercast.v1.gateway_pb2 import (
     SubscribeStart,
     SubscribeStarted,
 )
-from ordercast.v1.isis_pb2 import Seen
 from ordercast.v1.membership_pb2 import Group
-from ordercast.v1.sequencer_pb2 import LogEntry, StartAt
+from ordercast.v1.sequencer_pb2 import StartAt
 
 #: Subscriptions are counted: one that never begins must not take another one's place.
 START_S_MAX = 10.0
-#: Those that deliver before a place in the log is known.
-LIVE_PROTOCOLS = ("isis",)
 
 
 class Subscribing:
@@ -73,7 +67,7 @@ class Subscribing:
     async def live(
         self, request: SubscribeLiveRequest, context: Any
     ) -> AsyncGenerator[SubscribeLiveResponse, None]:
-        """What one replica delivers from now on. Only virtually synchronous groups have such a thing."""
+        """What one replica delivers from now on, if the group's protocol has such a thing."""
         with self._counted(context):
             reading = self._live(request)
             if request.alive:
@@ -84,12 +78,13 @@ class Subscribing:
 
     async def _live(self, request: SubscribeLiveRequest) -> AsyncGenerator[SubscribeLiveResponse, None]:
         group = await self.group(request.group)
-        domain = self.node.directory.domains.get(group.domain)
-        if domain is not None and domain.protocol not in LIVE_PROTOCOLS:
+        protocol = protocol_of(self.node, group.domain)
+        if protocol.traits.early != Early.LIVE:
+            live = [name for name, other in protocols().items() if other.traits.early == Early.LIVE]
             message = (
-                f"{group.name!r} has no live delivery: its domain {domain.name!r} is ordered by "
-                f"{domain.protocol}, where nothing is delivered before it has its place in the log. Subscribe to "
-                f"the log; live delivery is for domains of the protocol {' or '.join(LIVE_PROTOCOLS)}"
+                f"{group.name!r} has no live delivery: its domain {group.domain!r} is ordered by "
+                f"{protocol.name}, where nothing is delivered before it has its place in the log. Subscribe to "
+                f"the log; live delivery is for domains of the protocol {' or '.join(live)}"
             )
             raise Refused(grpc.StatusCode.FAILED_PRECONDITION, message, "NO_LIVE_DELIVERY")
         self._check_replica(request.replica, group)
@@ -98,7 +93,8 @@ class Subscribing:
             async for entries in deliveries:
                 response = SubscribeLiveResponse(entries=entries, group_id=group.id, replica=replica)
                 if entries:
-                    response.session = self.intake.sign(group.domain, seen_in(entries, group))
+                    seen = seen_in(entries, group, protocol)
+                    response.session = self.intake.sign(group.domain, seen)
                 yield response
 
     @contextlib.contextmanager
@@ -245,13 +241,15 @@ class Subscription:
         reading = self.subscribing.reading.read(
             self.group, self.offset, stop_at_end=self.start.stop_at_end, replica=self.start.replica
         )
+        protocol = protocol_of(self.subscribing.node, self.group.domain)
         async with contextlib.aclosing(reading) as responses:
             async for response in responses:
                 if response.entries:
                     before = self.offset
                     # Before it is written: the acknowledgement may be here before the write returns.
                     self.offset = max(self.offset, response.next_offset)
-                    seen = seen_in(response.entries, self.group, response.read)
+                    besides = response.read if response.HasField("read") else None
+                    seen = seen_in(response.entries, self.group, protocol, besides)
                     session = self.subscribing.intake.sign(self.group.domain, seen)
                     deliveries = Deliveries(
                         entries=response.entries, session=session, stored_ms=response.stored_ms
@@ -296,21 +294,13 @@ class Subscription:
                 await self.voice.say(SubscribeResponse(acked=Acked(offset=offset)))
 
 
-def seen_in(entries: Sequence[bytes], group: Group, read: Seen | None = None) -> bytes:
-    """Of serialised entries: what whoever reads them has seen, for the domain's machine.
+def seen_in(entries: Sequence[bytes], group: Group, protocol: Protocol, besides: Any = None) -> bytes:
+    """What whoever reads these serialised entries has seen, as the protocol's machine takes it.
 
-    What their log says besides comes with them, or with each of them.
+    Nothing that is damaged is signed: it would count as what somebody has seen, everywhere and for good.
     """
     try:
-        last = LogEntry.FromString(entries[-1])
-        if last.HasField("stamp"):
-            found = [LogEntry.FromString(entry) for entry in entries]
-            seen = merged([seen_with(seen_of(group.id, entry.stamp), entry.read) for entry in found])
-            return seen_with(seen, read or Seen()).SerializeToString(deterministic=True)
-    except (DecodeError, RemoteProtocolError):
-        last = LogEntry()
-    if len(last.order_key) != KEY_BYTES:
-        # Signed, it would be anybody's clock.
-        raise Refused(grpc.StatusCode.DATA_LOSS, f"a damaged entry in the log of {group.name!r}", "DAMAGED")
-    # A log is in the order of its keys: the last one covers all.
-    return last.order_key[:CLOCK_BYTES]
+        return protocol.seen.of_entries(group.id, entries, besides)
+    except RemoteProtocolError:
+        message = f"a damaged entry in the log of {group.name!r}"
+        raise Refused(grpc.StatusCode.DATA_LOSS, message, "DAMAGED") from None

@@ -9,9 +9,8 @@ import hashlib
 import hmac
 
 from ordercast.core.errors import RemoteProtocolError
-from ordercast.core.session_token import MAC_BYTES, Part, seen_in, seen_part, tag_of, token_of, unread_parts_of
-from ordercast.protocols.isis.times import merged
-from ordercast.v1.isis_pb2 import Seen
+from ordercast.core.protocol import SeenCodec
+from ordercast.core.session_token import MAC_BYTES, Part, tag_of, token_of, unread_parts_of
 
 
 class Tokens:
@@ -20,24 +19,22 @@ class Tokens:
             raise ValueError("without a key anybody could sign")
         self._key = key
 
-    def sign(self, domain: str, seen: bytes) -> bytes:
-        """A token of one part."""
-        return token_of([Part(tag_of(domain), seen, self._mac(domain, seen))])
+    def sign(self, domain: str, seen: bytes, codec: SeenCodec) -> bytes:
+        """A token of one part, for what the domain's protocol says was seen; none for nothing."""
+        if not seen:
+            return b""
+        marked = codec.mark + seen
+        return token_of([Part(tag_of(domain), marked, self._mac(domain, marked))])
 
-    def verify(self, domain: str, token: bytes) -> bytes:
-        """What it says was seen in the domain, for the domain's machine: a clock, or a Seen; empty if nothing."""
+    def verify(self, domain: str, token: bytes, codec: SeenCodec) -> bytes:
+        """What it says was seen in the domain, for the domain's machine; empty if nothing."""
         tag = tag_of(domain)
         parts = [part for part in unread_parts_of(token) if part.tag == tag]
         for part in parts:
-            if not hmac.compare_digest(part.mac, self._mac(domain, part.seen)):
+            is_ours = part.seen.startswith(codec.mark) and part.is_clock == (not codec.mark)
+            if not is_ours or not hmac.compare_digest(part.mac, self._mac(domain, part.seen)):
                 raise RemoteProtocolError(f"not a session token of this cluster, for domain {domain!r}")
-        if parts and parts[0].is_clock:
-            return parts[0].seen
-        return merged([seen_in(part.seen) for part in parts]).SerializeToString() if parts else b""
-
-    def sign_seen(self, domain: str, seen: Seen) -> bytes:
-        """Where domains have no clock."""
-        return self.sign(domain, seen_part(seen))
+        return codec.merged([part.seen[len(codec.mark) :] for part in parts]) if parts else b""
 
     def _mac(self, domain: str, seen: bytes) -> bytes:
         return hmac.digest(self._key, domain.encode() + b"\0" + seen, hashlib.sha256)[:MAC_BYTES]

@@ -23,7 +23,7 @@ from ordercast.membership.changes import (
 )
 from ordercast.membership.changing_views import complete, define
 from ordercast.membership.refusals import Code, Refused, bad_argument, precondition
-from ordercast.protocols.catalogue import PROTOCOLS, level_of
+from ordercast.protocols.catalogue import level_of
 from ordercast.v1.membership_pb2 import (
     BeginConfiguration,
     CancelChange,
@@ -74,7 +74,7 @@ def not_understood(command: Command, level: int) -> str | None:
     """
     kind = command.WhichOneof("what") or ""
     protocol = command.create_domain.protocol if kind == "create_domain" else ""
-    if protocol in PROTOCOLS and level < level_of(protocol):
+    if level < level_of(protocol):
         return (
             f"not all nodes run software that has the protocol {protocol}: the cluster has level {level}, and "
             f"that takes level {level_of(protocol)}; it rises by itself when every registered node runs newer "

@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass, field
 
 from ordercast.core.level import LEVEL as LEVEL
+from ordercast.protocols import catalogue
 from ordercast.protocols.paxos.log_state import LogSettings
 
 # ------------------------------------------------------------------------------------------ agreed limits
@@ -45,7 +46,7 @@ QUOTED_CHARACTERS_MAX = 80
 
 #: The domain that is there from the beginning.
 DOMAIN_DEFAULT = "default"
-PROTOCOL_DEFAULT = "scalatom"
+PROTOCOL_DEFAULT = catalogue.DEFAULT.name
 
 #: What a command costs in a batch beyond its own bytes: a field number and a length.
 COMMAND_FRAMING_BYTES = 4

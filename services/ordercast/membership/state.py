@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError
 
 from ordercast.core.errors import InvariantBroken
 from ordercast.core.ids import group_id, group_name
+from ordercast.core.protocol import Members
 from ordercast.membership import settings as limits
 from ordercast.membership.commands import CHANGES_LEVEL, COMMANDS, check_level, check_understands, too_early
 from ordercast.membership.names import (
@@ -25,7 +26,7 @@ from ordercast.membership.names import (
 )
 from ordercast.membership.placement import NotEnoughNodes, passing_shortage, place
 from ordercast.membership.refusals import Code, Refused, precondition
-from ordercast.protocols.catalogue import WITH_VIEWS, check_domain, check_group
+from ordercast.protocols.catalogue import check_domain, check_group, named
 from ordercast.v1.membership_pb2 import (
     GROUP_STATE_ACTIVE,
     GROUP_STATE_DELETED,
@@ -418,7 +419,7 @@ class State:
         domain = self.domains.get(create.domain or limits.DOMAIN_DEFAULT)
         if create.replicas or domain is None or create.name in self.groups:
             return None
-        return passing_shortage(self.nodes.values(), with_acceptors=domain.protocol not in WITH_VIEWS)
+        return passing_shortage(self.nodes.values(), with_acceptors=named(domain.protocol).traits.acceptors)
 
     def _create_group(self, create: CreateGroup, result: CommandResult) -> None:
         check_name("group", create.name)
@@ -438,10 +439,10 @@ class State:
             raise Refused(Code.INVALID_ARGUMENT, f"a group has at most {limits.REPLICAS_MAX} replicas")
         if len(self.groups) >= limits.GROUPS_MAX:
             raise Refused(Code.RESOURCE_EXHAUSTED, f"there are {limits.GROUPS_MAX} groups: no more fit")
-        has_views = self.domains[domain].protocol in WITH_VIEWS
+        traits = named(self.domains[domain].protocol).traits
         try:
             placement = place(
-                list(self.nodes.values()), self.groups.values(), create.replicas, with_acceptors=not has_views
+                list(self.nodes.values()), self.groups.values(), create.replicas, with_acceptors=traits.acceptors
             )
         except NotEnoughNodes as error:
             raise Refused(Code.FAILED_PRECONDITION, str(error)) from error
@@ -457,7 +458,7 @@ class State:
             retention=create.retention,
             settings=settings,
         )
-        if has_views:
+        if traits.members == Members.VIEWS:
             # The first view is complete from the beginning: there is nothing before it.
             group.placement[:] = placement.replicas
             group.incarnations[:] = [self.nodes[name].incarnation for name in placement.replicas]

@@ -1,35 +1,83 @@
-"""The protocols that a domain can run, and what each lets a domain set.
+"""The protocols that a domain can run: the built-in ones, and those of installed packages.
 
-A protocol's parser takes names and values as users write them, and raises a ValueError that names what is wrong.
+A package adds one with an entry point in the group `ordercast.protocols`, which names a `core.protocol.Protocol`.
+This is the only module that knows protocols by name, and the only one in `protocols/` that looks at what is
+installed: once, when somebody asks for the first time.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
 
 from ordercast.core.level import LEVEL
-from ordercast.protocols.isis import settings as isis
-from ordercast.protocols.scalatom import settings as scalatom
+from ordercast.core.protocol import Protocol, SeenCodec
+from ordercast.core.session_token import MARK_BYTES
+from ordercast.protocols.isis.protocol import ISIS
+from ordercast.protocols.scalatom.protocol import SCALATOM
 
-#: Of a domain's settings, in a cluster of some level.
-Parser = Callable[[Mapping[str, str], int], object]
-#: Of a group's settings, given its domain's.
-GroupCheck = Callable[[Mapping[str, str], Mapping[str, str]], None]
+ENTRY_POINTS = "ordercast.protocols"
 
-PROTOCOLS: Mapping[str, Parser] = {"isis": isis.from_map, "scalatom": scalatom.from_map}
-#: Those whose groups have settings of their own.
-GROUP_CHECKS: Mapping[str, GroupCheck] = {"isis": isis.check_group}
-#: The level (core/level.py) that a cluster needs for them, if they have not been there from the beginning.
-LEVELS: Mapping[str, int] = {"isis": 2}
-#: Those whose groups have views: membership defines one after the other, as processes come and go.
-WITH_VIEWS = ("isis",)
+BUILT_IN = (SCALATOM, ISIS)
+#: That of the domain which every cluster has, and of domains whose creator names none.
+DEFAULT = SCALATOM
 
 
 class UnknownProtocol(ValueError):  # noqa: N818 (it names what happened)
     pass
 
 
-def level_of(protocol: str) -> int:
+class UnusableProtocol(ValueError):  # noqa: N818 (it says what it is)
+    """An installed package offers something that is not a protocol, or not one that can be told from others."""
+
+
+@cache
+def protocols() -> Mapping[str, Protocol]:
+    """By name, sorted."""
+    return with_installed(entry_points(group=ENTRY_POINTS))
+
+
+def with_installed(found: Iterable[EntryPoint]) -> Mapping[str, Protocol]:
+    by_name = {protocol.name: protocol for protocol in BUILT_IN}
+    marks = {protocol.seen.mark for protocol in BUILT_IN}
+    for point in found:
+        protocol = point.load()
+        if not isinstance(protocol, Protocol) or protocol.name != point.name:
+            raise UnusableProtocol(f"the entry point {point.name} ({point.value}) is no protocol of that name")
+        if protocol.name in by_name:
+            raise UnusableProtocol(f"two protocols are called {protocol.name}: one of them is {point.value}")
+        mark = protocol.seen.mark
+        if mark and (len(mark) != MARK_BYTES or mark in marks):
+            raise UnusableProtocol(
+                f"{point.value}: its mark in session tokens is not {MARK_BYTES} bytes of its own"
+            )
+        marks.add(mark)
+        by_name[protocol.name] = protocol
+    return MappingProxyType({name: by_name[name] for name in sorted(by_name)})
+
+
+def named(name: str, level: int = LEVEL) -> Protocol:
+    """Raises UnknownProtocol if software of this level has none of that name."""
+    there = {known: protocol for known, protocol in protocols().items() if protocol.level <= level}
+    protocol = there.get(name)
+    if protocol is None:
+        raise UnknownProtocol(f"there is no protocol {name[:64]!r}: there are {', '.join(there)}")
+    return protocol
+
+
+def level_of(name: str) -> int:
     """That a cluster needs for domains with this protocol."""
-    return LEVELS.get(protocol, 0)
+    protocol = protocols().get(name)
+    return protocol.level if protocol is not None else 0
+
+
+def codec_of(seen: bytes) -> SeenCodec | None:
+    """The codec for what a part of a session token says was seen; None if it is of a protocol that is not here.
+
+    `seen` has a mark. Clocks have none, and need no codec.
+    """
+    codecs = (protocol.seen for protocol in protocols().values())
+    return next((codec for codec in codecs if codec.mark and seen.startswith(codec.mark)), None)
 
 
 def check_domain(protocol: str, settings: Mapping[str, str], level: int = LEVEL) -> None:
@@ -37,17 +85,12 @@ def check_domain(protocol: str, settings: Mapping[str, str], level: int = LEVEL)
 
     In a cluster of a lower level, to the letter what the software of that level says.
     """
-    there = {name: parse for name, parse in PROTOCOLS.items() if level_of(name) <= level}
-    parse = there.get(protocol)
-    if parse is None:
-        known = ", ".join(sorted(there))
-        raise UnknownProtocol(f"there is no protocol {protocol[:64]!r}: there are {known}")
-    parse(settings, level)
+    named(protocol, level).parse(settings, level)
 
 
 def check_group(protocol: str, domain: Mapping[str, str], settings: Mapping[str, str]) -> None:
     """Raises a ValueError, whose text can be shown to users, if no group of a domain like this can have these."""
-    check = GROUP_CHECKS.get(protocol)
+    check = named(protocol).check_group
     if check is not None:
         check(domain, settings)
     elif settings:

@@ -23,11 +23,12 @@ import json
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import structlog
 
 from ordercast.core.errors import InvariantBroken
+from ordercast.core.protocol import RecordScope
 from ordercast.runtime import damage_advice
 from ordercast.runtime.storage_format import CorruptRecord, LostWritesError
 
@@ -39,18 +40,6 @@ ACCOUNTED_MAX = 4096
 LOGGED_MAX = 20
 #: Stands for all domains: a log does not say which one its group is of.
 ANY = ""
-
-
-class RecordScope(Protocol):
-    """What a protocol knows about the keys of its machine's records."""
-
-    def group_of(self, key: bytes) -> str | None:
-        """The group whose record it is; None if it is not one group's."""
-        ...
-
-    def position_in(self, key: bytes, value: bytes) -> tuple[str, int] | None:
-        """A group and where its log must at least end, if that is what the record says."""
-        ...
 
 
 @dataclass(slots=True, frozen=True)

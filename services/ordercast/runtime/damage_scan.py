@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import lmdb
 
-from ordercast.runtime.damage import ANY, RecordScope, Scan, damaged_record
+from ordercast.core.protocol import RecordScope
+from ordercast.runtime.damage import ANY, Scan, damaged_record
 from ordercast.runtime.damage_advice import DISK
 from ordercast.runtime.storage_format import (
     RECORDS,

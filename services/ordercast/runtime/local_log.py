@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import grpc
 
@@ -16,7 +16,6 @@ from ordercast.runtime.damage_advice import of_record
 from ordercast.runtime.status import Refused
 from ordercast.runtime.storage import CorruptRecord, LogBounds, Storage
 from ordercast.runtime.writer import Writer
-from ordercast.v1.isis_pb2 import Seen
 from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse, ReadGroupResponse, StartAt
 
 CHUNK_BYTES_MAX = 256 << 10
@@ -57,7 +56,7 @@ class LocalLogs:
         #: Adds what the protocol's machine knows of the group.
         self.describe_view: Callable[[str, DescribeReplicaResponse], None] = lambda group, found: None
         #: What whoever reads the group's log has seen besides its entries, as the protocol's machine knows it.
-        self.read_besides: Callable[[str], Seen | None] = lambda group: None
+        self.read_besides: Callable[[str], Any] = lambda group: None
         self._tails: dict[str, asyncio.Event] = {}
 
     def notify(self, group: str) -> None:

@@ -14,12 +14,12 @@ import lmdb
 import structlog
 from google.protobuf.message import DecodeError
 
+from ordercast.protocols.catalogue import protocols
 from ordercast.runtime.damage_advice import DISK, ENTRY, of_record
 from ordercast.runtime.mesh import CHANNEL_OPTIONS
 from ordercast.runtime.node import Node
 from ordercast.runtime.status import Refused
 from ordercast.runtime.storage import CorruptRecord, StorageError
-from ordercast.sequencer.record_scope import SCOPES
 from ordercast.v1.sequencer_pb2 import LogEntry, ReadEntryRequest
 from ordercast.v1.sequencer_pb2_grpc import SequencerServiceStub
 
@@ -48,8 +48,8 @@ class LogRepair:
         self._repaired: dict[str, int] = {}
         node.logs.repairs = self._counts
         # Before anything is read: whoever reads records has to know what a damaged one damages.
-        for role, scope in SCOPES.items():
-            node.storage.damages.add_scope(role, scope)
+        for role, protocol in protocols().items():
+            node.storage.damages.add_scope(role, protocol.records)
         node.spawn(self._read_through())
 
     async def mend(self, damaged: CorruptRecord) -> None:

@@ -1,21 +1,19 @@
 """The sequencer service: the protocol's machines of each domain, and the logs that they write."""
 
 import asyncio
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import structlog
 
-from ordercast.core.machine import HoldsUp, Machine
+from ordercast.core.machine import HoldsUp, Machine, TellsReaders
 from ordercast.core.members import holders_of
-from ordercast.protocols.isis.machine import Isis
+from ordercast.protocols.catalogue import named
 from ordercast.runtime.node import Node
 from ordercast.runtime.telemetry.meters import Labels, Meters
-from ordercast.sequencer.protocols import ordering_machines
 from ordercast.sequencer.repair import LogRepair
 from ordercast.sequencer.retention import Retention
 from ordercast.sequencer.server import SequencerServer
 from ordercast.telemetry.schema import names
-from ordercast.v1.isis_pb2 import Seen
 from ordercast.v1.membership_pb2 import Domain
 from ordercast.v1.sequencer_pb2 import DESCRIPTOR, DescribeReplicaResponse
 from ordercast.v1.sequencer_pb2_grpc import add_SequencerServiceServicer_to_server
@@ -47,29 +45,24 @@ class Sequencer:
         return found is not None and self.node.name in holders_of(found)
 
     def _describe_view(self, group: str, found: DescribeReplicaResponse) -> None:
-        """Who holds the token is nobody's business but the members': membership does not know."""
-        machine = self._isis_of(group)
-        replica = machine.replicas.get(group) if machine is not None else None
-        era = replica.installed if replica is not None else None
-        # The machine may be ahead of its disk: the view is told only with a log that has all from before it.
-        if era is not None and found.position >= era.start:
-            found.view, found.token_holder = era.view, era.members[era.token.holder]
-            found.counts.extend(era.counts_below(found.position))
+        machine = self._telling_machine(group)
+        if machine is not None:
+            machine.describe(group, found)
 
-    def _read_besides(self, group: str) -> Seen | None:
-        machine = self._isis_of(group)
+    def _read_besides(self, group: str) -> Any:
+        machine = self._telling_machine(group)
         return machine.read_besides(group) if machine is not None else None
 
-    def _isis_of(self, group: str) -> Isis | None:
-        """The machine of the group's domain, if that has virtually synchronous groups."""
+    def _telling_machine(self, group: str) -> TellsReaders | None:
+        """The machine of the group's domain, if it has something to tell of its logs beside their entries."""
         known = self.node.directory.groups.get(group)
         domain = self.node.directory.domains.get(known.domain) if known is not None else None
         slot = self.node.host.slots.get((domain.name, domain.protocol)) if domain is not None else None
-        return slot.machine if slot is not None and isinstance(slot.machine, Isis) else None
+        return slot.machine if slot is not None and isinstance(slot.machine, TellsReaders) else None
 
     def machines(self, domain: Domain) -> dict[str, Machine]:
         observe = self.node.observe
-        return ordering_machines(domain.protocol, self.node.name, domain.settings, observe=observe)
+        return named(domain.protocol).replica(self.node.name, domain.settings, observe=observe)
 
     def changed(self) -> None:
         """Forget those who read logs that are not served here any more, and soon the logs."""

@@ -73,6 +73,7 @@ from ordercast.v1.isis_pb2 import (
     TellAck,
 )
 from ordercast.v1.sequencer_pb2 import (
+    DescribeReplicaResponse,
     EnvelopeDelivered,
     FetchLog,
     LogChunk,
@@ -334,6 +335,15 @@ class Isis:
         if place is not None and place < replica.position:
             self.out.append(ReadLog(replica.name, place, 1, tag=REPORT))
         return True
+
+    def describe(self, group: str, found: DescribeReplicaResponse) -> None:
+        """See core.machine.TellsReaders. Who holds the token is known to the members, and not to membership."""
+        replica = self.replicas.get(group)
+        era = replica.installed if replica is not None else None
+        # The machine may be ahead of its disk: the view is told only with a log that has all from before it.
+        if era is not None and found.position >= era.start:
+            found.view, found.token_holder = era.view, era.members[era.token.holder]
+            found.counts.extend(era.counts_below(found.position))
 
     def read_besides(self, group: str) -> Seen | None:
         """What a reader of the group's log has seen besides the entries, if anything: see confirmed.py."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ordercast.core.level import LEVEL
+from ordercast.core.protocol import Setting
 from ordercast.protocols.forgetting import (
     IDEMPOTENCE_PRODUCERS,
     PRODUCERS_BOUNDS,
@@ -74,6 +75,11 @@ class Settings:
     log_chunk: int = 64
     log_chunk_bytes: int = 1 << 20
 
+    @property
+    def spans_groups(self) -> bool:
+        """There is no total order over several groups."""
+        return self.ordering != Ordering.TOTAL
+
 
 # -------------------------------------------------------------------------------------- as users write them
 
@@ -95,6 +101,24 @@ _COUNTS = {
     IDEMPOTENCE_PRODUCERS: PRODUCERS_BOUNDS,
 }
 _NAMES = [*_CHOICES, K_STABILITY, *_SECONDS, *_SHARES, *_COUNTS]
+
+
+def documented() -> tuple[Setting, ...]:
+    """For users."""
+    defaults = Settings()
+    choices = [
+        Setting(name, ", ".join(kind), getattr(defaults, name), choices=tuple(kind))
+        for name, kind in _CHOICES.items()
+    ]
+    k = Setting(K_STABILITY, f"{MAJORITY}, {ALL}, or 1 to 64", defaults.k_stability, of_groups=True)
+    seconds = [
+        Setting(n, f"{low:g} to {high:g} s", f"{getattr(defaults, n):g}") for n, (low, high) in _SECONDS.items()
+    ]
+    numbers = [
+        Setting(name, f"{low} to {high}", str(getattr(defaults, name)))
+        for name, (low, high) in (*_SHARES.items(), *_COUNTS.items())
+    ]
+    return (*choices, k, *seconds, *numbers)
 
 
 def from_map(settings: Mapping[str, str], level: int = LEVEL) -> Settings:

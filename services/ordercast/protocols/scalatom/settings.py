@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ordercast.core.ids import CLOCK_MAX
 from ordercast.core.level import LEVEL
+from ordercast.core.protocol import Setting
 from ordercast.protocols.forgetting import (
     IDEMPOTENCE_PRODUCERS,
     PRODUCERS_BOUNDS,
@@ -53,6 +54,10 @@ class Settings:
     #: on silence. Costs (d-1)^2 + (d-1)(d-2) messages more; for comparison with the paper.
     relay_eagerly: bool = False
 
+    @property
+    def spans_groups(self) -> bool:
+        return True
+
 
 # -------------------------------------------------------------------------------------- as users write them
 
@@ -83,6 +88,18 @@ _COUNTS = {
     "log_chunk": (1, 1024),
     "log_chunk_bytes": (1, 1 << 24),
 }
+
+
+def documented() -> tuple[Setting, ...]:
+    """For users."""
+    defaults = Settings()
+    seconds = [
+        Setting(n, f"{low:g} to {high:g} s", f"{getattr(defaults, n):g}") for n, (low, high) in _SECONDS.items()
+    ]
+    counts = [
+        Setting(name, f"{low} to {high}", str(getattr(defaults, name))) for name, (low, high) in _COUNTS.items()
+    ]
+    return (*seconds, *counts)
 
 
 def from_map(settings: Mapping[str, str], level: int = LEVEL) -> Settings:

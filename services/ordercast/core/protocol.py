@@ -1,0 +1,162 @@
+"""What a protocol is to everybody else: one value.
+
+Each protocol exports a `Protocol` (`protocols/<name>/protocol.py`), and `protocols/catalogue.py` lists them.
+Nobody else knows a protocol by its name: whoever has to treat domains differently asks the traits of their
+protocols, and whoever needs something that is a protocol's own, such as a machine, takes it from the value.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from typing import Protocol as Interface
+
+from ordercast.core.machine import Machine
+
+
+class Orders(StrEnum):
+    """Where messages have one order that everybody sees."""
+
+    #: Over all groups of a domain: an order key compares with that of any other message.
+    ACROSS = "across"
+    #: In each group by itself: an order key compares within its group.
+    WITHIN = "within"
+
+
+class Early(StrEnum):
+    """What a replica shows before a message has its place in the log."""
+
+    NONE = "none"
+    #: Each message once, in causal order, as one replica delivers it.
+    LIVE = "live"
+
+
+class Members(StrEnum):
+    """How the members of a group change (membership/kinds/)."""
+
+    #: Somebody asks for another set of replicas, and the next configuration begins when it can.
+    CONFIGURATIONS = "configurations"
+    #: One view follows another as processes come and go.
+    VIEWS = "views"
+
+
+class Genuine(StrEnum):
+    """Whether only the processes of a message's groups, and its gateway, do something for it."""
+
+    YES = "yes"
+    NO = "no"
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    orders: Orders
+    #: Entries of a log say what they come after in other groups, so that several logs can be read in causal order.
+    causal: bool
+    early: Early
+    #: The length of an order key.
+    key_bytes: int
+    #: Logs of several groups can be merged by order key.
+    merges: bool
+    members: Members
+    #: Groups have acceptors besides replicas, and the consensus service runs machines for them.
+    acceptors: bool
+    genuine: Genuine
+
+
+class DomainSettings(Interface):
+    """The settings of one domain, parsed."""
+
+    @property
+    def spans_groups(self) -> bool:
+        """Whether a message of such a domain may go to several groups."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of a domain, as users are told about it."""
+
+    name: str
+    #: What may be given, in words.
+    values: str
+    default: str
+    #: All that may be given, if that is one of a few.
+    choices: tuple[str, ...] = ()
+    #: A group may have its own.
+    of_groups: bool = False
+
+
+class SeenCodec(Interface):
+    """What a client has seen in a domain, as bytes that only the domain's protocol reads.
+
+    Session tokens carry it (core/session_token.py), behind a mark that tells one protocol's form from another's.
+    Methods that read bytes raise RemoteProtocolError if those are none of this form.
+    """
+
+    @property
+    def mark(self) -> bytes:
+        """MARK_BYTES long; or empty if the form is a clock: CLOCK_BYTES, of which the bytewise higher covers."""
+        ...
+
+    def of_entries(self, group: str, entries: Sequence[bytes], besides: Any) -> bytes:
+        """What whoever reads these entries of a group's log has seen; each is a serialised LogEntry.
+
+        `besides` is what the log's replica said with them (`TellsReaders.read_besides`), if it said something.
+        """
+        ...
+
+    def merged(self, seen: Sequence[bytes]) -> bytes:
+        """One for all that each of them stands for."""
+        ...
+
+    def covers(self, one: bytes, other: bytes) -> bool:
+        """Whether all that `other` stands for is in `one`. If in doubt it is not."""
+        ...
+
+    def check(self, seen: bytes) -> None:
+        """Raise RemoteProtocolError if nobody can have seen this."""
+        ...
+
+
+class RecordScope(Interface):
+    """What a protocol knows about the keys of its machine's records."""
+
+    def group_of(self, key: bytes) -> str | None:
+        """The group whose record it is; None if it is not one group's."""
+        ...
+
+    def position_in(self, key: bytes, value: bytes) -> tuple[str, int] | None:
+        """A group and where its log must at least end, if that is what the record says."""
+        ...
+
+
+class ReplicaFactory(Interface):
+    def __call__(self, process: str, settings: Mapping[str, str], *, observe: bool) -> dict[str, Machine]:
+        """The machines of a process that holds replicas, by role. One has the protocol's name as its role."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    name: str
+    #: The level (core/level.py) that a cluster needs for domains with it; 0: it has been there from the beginning.
+    level: int
+    traits: Traits
+    settings: tuple[Setting, ...]
+    #: The settings of a domain as users write them, in a cluster of some level. It raises a ValueError that can be
+    #: shown to users.
+    parse: Callable[[Mapping[str, str], int], DomainSettings]
+    replica: ReplicaFactory
+    seen: SeenCodec
+    records: RecordScope
+    #: The machines of a process that holds acceptors, by role.
+    acceptor: Callable[[str], dict[str, Machine]] | None = None
+    #: Checks a group's own settings, given its domain's; None if groups have none. It raises a ValueError as well.
+    check_group: Callable[[Mapping[str, str], Mapping[str, str]], None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.traits.acceptors != (self.acceptor is not None):
+            raise ValueError(f"the protocol {self.name} has to have acceptors as its traits say")
+
+    def setting(self, name: str) -> Setting | None:
+        return next((setting for setting in self.settings if setting.name == name), None)

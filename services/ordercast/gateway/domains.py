@@ -1,0 +1,10 @@
+"""What gateways know of a domain beside its groups."""
+
+from ordercast.core.protocol import Protocol
+from ordercast.protocols.catalogue import named
+from ordercast.runtime.node import Node
+
+
+def protocol_of(node: Node, domain: str) -> Protocol:
+    """Of a domain that somebody has a group of: domains come with their groups, and stay."""
+    return named(node.directory.domains[domain].protocol)

@@ -1,0 +1,49 @@
+"""ISIS as everybody else sees it."""
+
+from collections.abc import Mapping
+
+from ordercast.core.machine import Machine
+from ordercast.core.protocol import Early, Genuine, Members, Orders, Protocol, Traits
+from ordercast.protocols.group_records import GroupRecords
+from ordercast.protocols.isis import records
+from ordercast.protocols.isis.seen import VectorCodec
+from ordercast.protocols.isis.settings import check_group, documented, from_map
+from ordercast.v1.isis_pb2 import IsisRecord
+
+NAME = "isis"
+#: An order key is a position in the group's log.
+KEY_BYTES = 8
+
+
+def replica(process: str, settings: Mapping[str, str], *, observe: bool) -> dict[str, Machine]:
+    # Here, for whoever asks for traits does not want to wait for machines.
+    from ordercast.protocols.isis.machine import Isis
+
+    return {NAME: Isis(process, from_map(settings), observe=observe)}
+
+
+ISIS = Protocol(
+    name=NAME,
+    level=2,
+    traits=Traits(
+        orders=Orders.WITHIN,
+        causal=True,
+        early=Early.LIVE,
+        key_bytes=KEY_BYTES,
+        merges=False,
+        members=Members.VIEWS,
+        acceptors=False,
+        genuine=Genuine.YES,
+    ),
+    settings=documented(),
+    parse=from_map,
+    check_group=check_group,
+    replica=replica,
+    seen=VectorCodec(),
+    records=GroupRecords(
+        records.OF_GROUPS,
+        records.group_of,
+        records.POSITION,
+        lambda value: IsisRecord.FromString(value).position,
+    ),
+)

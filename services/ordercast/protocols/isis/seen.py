@@ -1,0 +1,65 @@
+"""What a client has seen of virtually synchronous groups, as bytes: a serialised Seen, which has vector times.
+
+Two of them may be incomparable: a session token then has both, until a gateway makes one of them.
+"""
+
+from collections.abc import Sequence
+
+from google.protobuf.message import DecodeError
+
+from ordercast.core.errors import RemoteProtocolError
+from ordercast.protocols.isis import times
+from ordercast.v1.isis_pb2 import GroupTime, Seen
+from ordercast.v1.sequencer_pb2 import LogEntry
+
+
+class VectorCodec:
+    """See core.protocol.SeenCodec."""
+
+    mark = b"seen v1:"
+
+    def of_entries(self, group: str, entries: Sequence[bytes], besides: Seen | None) -> bytes:
+        """What their log says besides comes with them, or with each of them if they are delivered live."""
+        from ordercast.protocols.isis.confirmed import seen_with
+        from ordercast.protocols.isis.replica import seen_of
+
+        try:
+            found = [LogEntry.FromString(entry) for entry in entries]
+        except DecodeError as error:
+            raise RemoteProtocolError(f"not an entry of a log: {error}") from error
+        if not all(entry.HasField("stamp") for entry in found):
+            raise RemoteProtocolError("an entry without a stamp")
+        seen = times.merged([seen_with(seen_of(group, entry.stamp), entry.read) for entry in found])
+        return seen_with(seen, besides or Seen()).SerializeToString(deterministic=True)
+
+    def merged(self, seen: Sequence[bytes]) -> bytes:
+        return times.merged([decoded(one) for one in seen]).SerializeToString(deterministic=True)
+
+    def covers(self, one: bytes, other: bytes) -> bool:
+        return covers(decoded(one), decoded(other))
+
+    def check(self, seen: bytes) -> None:
+        decoded(seen)
+
+
+def decoded(data: bytes) -> Seen:
+    try:
+        return Seen.FromString(data)
+    except DecodeError as error:
+        raise RemoteProtocolError(f"not what somebody has seen: {error}") from error
+
+
+def covers(one: Seen, other: Seen) -> bool:
+    """Whoever has seen all of `one` has seen all of `other`."""
+    mine = {time.group: time for time in one.times}
+    if one.epoch < other.epoch or not all(_is_covered(time, mine.get(time.group)) for time in other.times):
+        return False
+    # What is open in the other one is open here too, or confirmed: see `Stamp.settles`.
+    return all(group in one.open or group in one.confirmed for group in other.open)
+
+
+def _is_covered(time: GroupTime, by: GroupTime | None) -> bool:
+    if by is None or by.view != time.view:
+        return by is not None and by.view > time.view
+    counts = dict(zip(by.members, by.counts, strict=False))
+    return all(counts.get(m, 0) >= c for m, c in zip(time.members, time.counts, strict=False))
