@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from ordercast.client.errors import Internal, ResourceExhausted
-from ordercast.v1.isis_pb2 import CastStamp, GroupTime
+from ordercast.v1.causal_pb2 import CastStamp, GroupTime
 
 #: What may wait of one group, in entries and their bytes. One entry may go beyond.
 WAITING_ENTRIES_MAX = 1024

@@ -20,6 +20,7 @@ from ordercast.client.errors import FailedPrecondition, Internal, InvalidArgumen
 from ordercast.client.types import Delivery, id_prefix
 from ordercast.core.ids import group_name
 from ordercast.core.silence import Silence
+from ordercast.v1.causal_pb2 import CastStamp
 from ordercast.v1.common_pb2 import Batch
 from ordercast.v1.gateway_pb2 import (
     Ack,
@@ -29,7 +30,6 @@ from ordercast.v1.gateway_pb2 import (
     SubscribeStart,
     SubscribeStarted,
 )
-from ordercast.v1.isis_pb2 import CastStamp
 from ordercast.v1.sequencer_pb2 import LogEntry, StartAt
 
 #: Read ahead, in entries of the log and their bytes. One response may go beyond.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ordercast.core.ids import unpack_u64
 from ordercast.core.view import FIRST
-from ordercast.v1.isis_pb2 import CastStamp
+from ordercast.v1.causal_pb2 import CastStamp
 from ordercast.v1.sequencer_pb2 import LogEntry
 
 #: An order key of these groups is the position in the log.

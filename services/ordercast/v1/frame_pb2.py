@@ -25,6 +25,10 @@ _sym_db = _symbol_database.Default()
 from ordercast.v1 import consensus_pb2 as ordercast_dot_v1_dot_consensus__pb2
 from ordercast.v1 import gateway_pb2 as ordercast_dot_v1_dot_gateway__pb2
 from ordercast.v1 import isis_pb2 as ordercast_dot_v1_dot_isis__pb2
+try:
+  ordercast_dot_v1_dot_causal__pb2 = ordercast_dot_v1_dot_isis__pb2.ordercast_dot_v1_dot_causal__pb2
+except AttributeError:
+  ordercast_dot_v1_dot_causal__pb2 = ordercast_dot_v1_dot_isis__pb2.ordercast.v1.causal_pb2
 from ordercast.v1 import sequencer_pb2 as ordercast_dot_v1_dot_sequencer__pb2
 from ordercast.v1 import telemetry_pb2 as ordercast_dot_v1_dot_telemetry__pb2
 

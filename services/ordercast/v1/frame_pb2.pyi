@@ -1,6 +1,7 @@
 from ordercast.v1 import consensus_pb2 as _consensus_pb2
 from ordercast.v1 import gateway_pb2 as _gateway_pb2
 from ordercast.v1 import isis_pb2 as _isis_pb2
+from ordercast.v1 import causal_pb2 as _causal_pb2
 from ordercast.v1 import sequencer_pb2 as _sequencer_pb2
 from ordercast.v1 import telemetry_pb2 as _telemetry_pb2
 from google.protobuf.internal import containers as _containers

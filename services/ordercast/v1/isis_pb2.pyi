@@ -1,45 +1,16 @@
+from ordercast.v1 import causal_pb2 as _causal_pb2
 from ordercast.v1 import common_pb2 as _common_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+from ordercast.v1.causal_pb2 import GroupTime as GroupTime
+from ordercast.v1.causal_pb2 import Seen as Seen
+from ordercast.v1.causal_pb2 import CastKey as CastKey
+from ordercast.v1.causal_pb2 import CastStamp as CastStamp
 
 DESCRIPTOR: _descriptor.FileDescriptor
-
-class GroupTime(_message.Message):
-    __slots__ = ("group", "view", "members", "counts")
-    GROUP_FIELD_NUMBER: _ClassVar[int]
-    VIEW_FIELD_NUMBER: _ClassVar[int]
-    MEMBERS_FIELD_NUMBER: _ClassVar[int]
-    COUNTS_FIELD_NUMBER: _ClassVar[int]
-    group: str
-    view: int
-    members: _containers.RepeatedScalarFieldContainer[int]
-    counts: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., members: _Optional[_Iterable[int]] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
-
-class Seen(_message.Message):
-    __slots__ = ("times", "epoch", "carried", "open", "confirmed")
-    TIMES_FIELD_NUMBER: _ClassVar[int]
-    EPOCH_FIELD_NUMBER: _ClassVar[int]
-    CARRIED_FIELD_NUMBER: _ClassVar[int]
-    OPEN_FIELD_NUMBER: _ClassVar[int]
-    CONFIRMED_FIELD_NUMBER: _ClassVar[int]
-    times: _containers.RepeatedCompositeFieldContainer[GroupTime]
-    epoch: int
-    carried: _containers.RepeatedCompositeFieldContainer[GroupTime]
-    open: _containers.RepeatedScalarFieldContainer[str]
-    confirmed: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, times: _Optional[_Iterable[_Union[GroupTime, _Mapping]]] = ..., epoch: _Optional[int] = ..., carried: _Optional[_Iterable[_Union[GroupTime, _Mapping]]] = ..., open: _Optional[_Iterable[str]] = ..., confirmed: _Optional[_Iterable[str]] = ...) -> None: ...
-
-class CastKey(_message.Message):
-    __slots__ = ("member", "number")
-    MEMBER_FIELD_NUMBER: _ClassVar[int]
-    NUMBER_FIELD_NUMBER: _ClassVar[int]
-    member: int
-    number: int
-    def __init__(self, member: _Optional[int] = ..., number: _Optional[int] = ...) -> None: ...
 
 class SyncedRow(_message.Message):
     __slots__ = ("counts", "positions")
@@ -65,17 +36,17 @@ class Cast(_message.Message):
     CARRIED_FIELD_NUMBER: _ClassVar[int]
     group: str
     view: int
-    key: CastKey
+    key: _causal_pb2.CastKey
     total: bool
-    times: _containers.RepeatedCompositeFieldContainer[GroupTime]
+    times: _containers.RepeatedCompositeFieldContainer[_causal_pb2.GroupTime]
     whole: bool
     epoch: int
     position: int
     envelope: _common_pb2.Envelope
     row: SyncedRow
     domain_view: int
-    carried: _containers.RepeatedCompositeFieldContainer[GroupTime]
-    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., key: _Optional[_Union[CastKey, _Mapping]] = ..., total: _Optional[bool] = ..., times: _Optional[_Iterable[_Union[GroupTime, _Mapping]]] = ..., whole: _Optional[bool] = ..., epoch: _Optional[int] = ..., position: _Optional[int] = ..., envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., row: _Optional[_Union[SyncedRow, _Mapping]] = ..., domain_view: _Optional[int] = ..., carried: _Optional[_Iterable[_Union[GroupTime, _Mapping]]] = ...) -> None: ...
+    carried: _containers.RepeatedCompositeFieldContainer[_causal_pb2.GroupTime]
+    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., key: _Optional[_Union[_causal_pb2.CastKey, _Mapping]] = ..., total: _Optional[bool] = ..., times: _Optional[_Iterable[_Union[_causal_pb2.GroupTime, _Mapping]]] = ..., whole: _Optional[bool] = ..., epoch: _Optional[int] = ..., position: _Optional[int] = ..., envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., row: _Optional[_Union[SyncedRow, _Mapping]] = ..., domain_view: _Optional[int] = ..., carried: _Optional[_Iterable[_Union[_causal_pb2.GroupTime, _Mapping]]] = ...) -> None: ...
 
 class Stability(_message.Message):
     __slots__ = ("group", "view", "row")
@@ -99,11 +70,11 @@ class SetsOrder(_message.Message):
     group: str
     view: int
     first_position: int
-    keys: _containers.RepeatedCompositeFieldContainer[CastKey]
+    keys: _containers.RepeatedCompositeFieldContainer[_causal_pb2.CastKey]
     holder: int
     turn: int
     since: int
-    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., first_position: _Optional[int] = ..., keys: _Optional[_Iterable[_Union[CastKey, _Mapping]]] = ..., holder: _Optional[int] = ..., turn: _Optional[int] = ..., since: _Optional[int] = ...) -> None: ...
+    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., first_position: _Optional[int] = ..., keys: _Optional[_Iterable[_Union[_causal_pb2.CastKey, _Mapping]]] = ..., holder: _Optional[int] = ..., turn: _Optional[int] = ..., since: _Optional[int] = ...) -> None: ...
 
 class Resume(_message.Message):
     __slots__ = ("group", "view", "received", "positions")
@@ -161,11 +132,11 @@ class Flush(_message.Message):
     settled_counts: _containers.RepeatedScalarFieldContainer[int]
     settled: int
     positions: _containers.RepeatedScalarFieldContainer[int]
-    keys: _containers.RepeatedCompositeFieldContainer[CastKey]
+    keys: _containers.RepeatedCompositeFieldContainer[_causal_pb2.CastKey]
     epoch: int
     open: _containers.RepeatedScalarFieldContainer[bytes]
-    confirmed: Seen
-    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., ends: _Optional[int] = ..., behind: _Optional[bool] = ..., received: _Optional[_Iterable[int]] = ..., settled_counts: _Optional[_Iterable[int]] = ..., settled: _Optional[int] = ..., positions: _Optional[_Iterable[int]] = ..., keys: _Optional[_Iterable[_Union[CastKey, _Mapping]]] = ..., epoch: _Optional[int] = ..., open: _Optional[_Iterable[bytes]] = ..., confirmed: _Optional[_Union[Seen, _Mapping]] = ...) -> None: ...
+    confirmed: _causal_pb2.Seen
+    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., ends: _Optional[int] = ..., behind: _Optional[bool] = ..., received: _Optional[_Iterable[int]] = ..., settled_counts: _Optional[_Iterable[int]] = ..., settled: _Optional[int] = ..., positions: _Optional[_Iterable[int]] = ..., keys: _Optional[_Iterable[_Union[_causal_pb2.CastKey, _Mapping]]] = ..., epoch: _Optional[int] = ..., open: _Optional[_Iterable[bytes]] = ..., confirmed: _Optional[_Union[_causal_pb2.Seen, _Mapping]] = ...) -> None: ...
 
 class Cut(_message.Message):
     __slots__ = ("group", "view", "ends", "first_position", "keys", "epoch", "open", "confirmed")
@@ -181,11 +152,11 @@ class Cut(_message.Message):
     view: int
     ends: int
     first_position: int
-    keys: _containers.RepeatedCompositeFieldContainer[CastKey]
+    keys: _containers.RepeatedCompositeFieldContainer[_causal_pb2.CastKey]
     epoch: int
     open: _containers.RepeatedScalarFieldContainer[bytes]
-    confirmed: Seen
-    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., ends: _Optional[int] = ..., first_position: _Optional[int] = ..., keys: _Optional[_Iterable[_Union[CastKey, _Mapping]]] = ..., epoch: _Optional[int] = ..., open: _Optional[_Iterable[bytes]] = ..., confirmed: _Optional[_Union[Seen, _Mapping]] = ...) -> None: ...
+    confirmed: _causal_pb2.Seen
+    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., ends: _Optional[int] = ..., first_position: _Optional[int] = ..., keys: _Optional[_Iterable[_Union[_causal_pb2.CastKey, _Mapping]]] = ..., epoch: _Optional[int] = ..., open: _Optional[_Iterable[bytes]] = ..., confirmed: _Optional[_Union[_causal_pb2.Seen, _Mapping]] = ...) -> None: ...
 
 class CutSynced(_message.Message):
     __slots__ = ("group", "view")
@@ -208,10 +179,10 @@ class Submit(_message.Message):
     envelope: _common_pb2.Envelope
     total: bool
     again: bool
-    origin: Seen
+    origin: _causal_pb2.Seen
     stream: int
     index: int
-    def __init__(self, group: _Optional[str] = ..., envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., total: _Optional[bool] = ..., again: _Optional[bool] = ..., origin: _Optional[_Union[Seen, _Mapping]] = ..., stream: _Optional[int] = ..., index: _Optional[int] = ...) -> None: ...
+    def __init__(self, group: _Optional[str] = ..., envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., total: _Optional[bool] = ..., again: _Optional[bool] = ..., origin: _Optional[_Union[_causal_pb2.Seen, _Mapping]] = ..., stream: _Optional[int] = ..., index: _Optional[int] = ...) -> None: ...
 
 class Part(_message.Message):
     __slots__ = ("group", "view", "key", "epoch")
@@ -221,9 +192,9 @@ class Part(_message.Message):
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     group: str
     view: int
-    key: CastKey
+    key: _causal_pb2.CastKey
     epoch: int
-    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., key: _Optional[_Union[CastKey, _Mapping]] = ..., epoch: _Optional[int] = ...) -> None: ...
+    def __init__(self, group: _Optional[str] = ..., view: _Optional[int] = ..., key: _Optional[_Union[_causal_pb2.CastKey, _Mapping]] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class PartCast(_message.Message):
     __slots__ = ("id", "part")
@@ -243,9 +214,9 @@ class PartsCast(_message.Message):
     id: bytes
     group: str
     parts: _containers.RepeatedCompositeFieldContainer[Part]
-    until: GroupTime
-    confirmed: Seen
-    def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., until: _Optional[_Union[GroupTime, _Mapping]] = ..., confirmed: _Optional[_Union[Seen, _Mapping]] = ...) -> None: ...
+    until: _causal_pb2.GroupTime
+    confirmed: _causal_pb2.Seen
+    def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., until: _Optional[_Union[_causal_pb2.GroupTime, _Mapping]] = ..., confirmed: _Optional[_Union[_causal_pb2.Seen, _Mapping]] = ...) -> None: ...
 
 class Tell(_message.Message):
     __slots__ = ("number", "seen", "payload")
@@ -253,9 +224,9 @@ class Tell(_message.Message):
     SEEN_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
     number: int
-    seen: Seen
+    seen: _causal_pb2.Seen
     payload: bytes
-    def __init__(self, number: _Optional[int] = ..., seen: _Optional[_Union[Seen, _Mapping]] = ..., payload: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, number: _Optional[int] = ..., seen: _Optional[_Union[_causal_pb2.Seen, _Mapping]] = ..., payload: _Optional[bytes] = ...) -> None: ...
 
 class TellAck(_message.Message):
     __slots__ = ("number",)
@@ -287,22 +258,6 @@ class CutRecord(_message.Message):
     view: int
     ends: int
     first_position: int
-    keys: _containers.RepeatedCompositeFieldContainer[CastKey]
+    keys: _containers.RepeatedCompositeFieldContainer[_causal_pb2.CastKey]
     epoch: int
-    def __init__(self, view: _Optional[int] = ..., ends: _Optional[int] = ..., first_position: _Optional[int] = ..., keys: _Optional[_Iterable[_Union[CastKey, _Mapping]]] = ..., epoch: _Optional[int] = ...) -> None: ...
-
-class CastStamp(_message.Message):
-    __slots__ = ("view", "key", "times", "epoch", "total", "carried")
-    VIEW_FIELD_NUMBER: _ClassVar[int]
-    KEY_FIELD_NUMBER: _ClassVar[int]
-    TIMES_FIELD_NUMBER: _ClassVar[int]
-    EPOCH_FIELD_NUMBER: _ClassVar[int]
-    TOTAL_FIELD_NUMBER: _ClassVar[int]
-    CARRIED_FIELD_NUMBER: _ClassVar[int]
-    view: int
-    key: CastKey
-    times: _containers.RepeatedCompositeFieldContainer[GroupTime]
-    epoch: int
-    total: bool
-    carried: _containers.RepeatedCompositeFieldContainer[GroupTime]
-    def __init__(self, view: _Optional[int] = ..., key: _Optional[_Union[CastKey, _Mapping]] = ..., times: _Optional[_Iterable[_Union[GroupTime, _Mapping]]] = ..., epoch: _Optional[int] = ..., total: _Optional[bool] = ..., carried: _Optional[_Iterable[_Union[GroupTime, _Mapping]]] = ...) -> None: ...
+    def __init__(self, view: _Optional[int] = ..., ends: _Optional[int] = ..., first_position: _Optional[int] = ..., keys: _Optional[_Iterable[_Union[_causal_pb2.CastKey, _Mapping]]] = ..., epoch: _Optional[int] = ...) -> None: ...

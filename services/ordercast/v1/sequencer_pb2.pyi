@@ -1,5 +1,5 @@
+from ordercast.v1 import causal_pb2 as _causal_pb2
 from ordercast.v1 import common_pb2 as _common_pb2
-from ordercast.v1 import isis_pb2 as _isis_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -108,9 +108,9 @@ class LogEntry(_message.Message):
     envelope: _common_pb2.Envelope
     first_offset: int
     outcomes: _containers.RepeatedCompositeFieldContainer[_common_pb2.RangeOutcome]
-    stamp: _isis_pb2.CastStamp
-    read: _isis_pb2.Seen
-    def __init__(self, order_key: _Optional[bytes] = ..., envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., first_offset: _Optional[int] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., stamp: _Optional[_Union[_isis_pb2.CastStamp, _Mapping]] = ..., read: _Optional[_Union[_isis_pb2.Seen, _Mapping]] = ...) -> None: ...
+    stamp: _causal_pb2.CastStamp
+    read: _causal_pb2.Seen
+    def __init__(self, order_key: _Optional[bytes] = ..., envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., first_offset: _Optional[int] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., stamp: _Optional[_Union[_causal_pb2.CastStamp, _Mapping]] = ..., read: _Optional[_Union[_causal_pb2.Seen, _Mapping]] = ...) -> None: ...
 
 class LogChunk(_message.Message):
     __slots__ = ("group", "configuration", "position", "entries", "head", "begins", "checksum")
@@ -344,9 +344,9 @@ class EnvelopeDelivered(_message.Message):
     group: str
     order_key: bytes
     outcomes: _containers.RepeatedCompositeFieldContainer[_common_pb2.RangeOutcome]
-    stamp: _isis_pb2.CastStamp
-    read: _isis_pb2.Seen
-    def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ..., order_key: _Optional[bytes] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., stamp: _Optional[_Union[_isis_pb2.CastStamp, _Mapping]] = ..., read: _Optional[_Union[_isis_pb2.Seen, _Mapping]] = ...) -> None: ...
+    stamp: _causal_pb2.CastStamp
+    read: _causal_pb2.Seen
+    def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ..., order_key: _Optional[bytes] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., stamp: _Optional[_Union[_causal_pb2.CastStamp, _Mapping]] = ..., read: _Optional[_Union[_causal_pb2.Seen, _Mapping]] = ...) -> None: ...
 
 class EnvelopeDurable(_message.Message):
     __slots__ = ("id", "group", "configuration")
@@ -399,8 +399,8 @@ class ReadGroupResponse(_message.Message):
     start_offset: int
     alive_ms: int
     stored_ms: _containers.RepeatedScalarFieldContainer[int]
-    read: _isis_pb2.Seen
-    def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., start_offset: _Optional[int] = ..., alive_ms: _Optional[int] = ..., stored_ms: _Optional[_Iterable[int]] = ..., read: _Optional[_Union[_isis_pb2.Seen, _Mapping]] = ...) -> None: ...
+    read: _causal_pb2.Seen
+    def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., start_offset: _Optional[int] = ..., alive_ms: _Optional[int] = ..., stored_ms: _Optional[_Iterable[int]] = ..., read: _Optional[_Union[_causal_pb2.Seen, _Mapping]] = ...) -> None: ...
 
 class ReadLiveRequest(_message.Message):
     __slots__ = ("group", "alive")
