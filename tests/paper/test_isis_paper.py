@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from ordercast.cli.main import app
 from ordercast.protocols.isis.settings import FlushKind
-from ordercast.sim.papers import isis
-from ordercast.sim.papers.isis import (
+from ordercast.sim.isis import papers as isis
+from ordercast.sim.isis.papers import (
     BATCHES,
     Section,
     joining,
@@ -23,6 +23,7 @@ from ordercast.sim.papers.isis import (
     resting_token,
     stamped_share,
 )
+from ordercast.sim.paper import Figure
 
 
 @pytest.mark.parametrize("k", range(1, 17))
@@ -142,12 +143,21 @@ def test_the_sections_put_what_is_published_beside_what_is_measured() -> None:
         assert row["one_leaves"] == row["none_to_itself"]
 
 
-def test_the_command_prints_one_object_or_one_table_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = {"some": Section("Some [5.2]", [{"n": 3, "measured": 1.5}, {"n": 4, "measured": None}])}
+def test_the_command_prints_rows_as_for_every_paper_or_one_table_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[dict[str, Figure]] = [
+        {"n": 3, "published": 2, "measured": 1.5, "sum": 7},
+        {"n": 4, "published": 3, "measured": None, "sum": 8},
+    ]
+    few = {"some_figures": Section("Some [5.2]", rows, ("n",), {"measured": "published"})}
     monkeypatch.setattr(isis, "sections", lambda: few)
     as_json = CliRunner().invoke(app, ["papers", "isis", "--json"])
-    assert (as_json.exit_code, list(json.loads(as_json.stdout))) == (0, ["some"])
-    assert json.loads(as_json.stdout)["some"]["rows"][0] == {"n": 3, "measured": 1.5}
+    assert as_json.exit_code == 0
+    assert json.loads(as_json.stdout) == [
+        {"what": "some figures, n = 3", "published": 2, "measured": 1.5},
+        {"what": "some figures, n = 3: sum", "published": None, "measured": 7},
+        {"what": "some figures, n = 4", "published": 3, "measured": None},
+        {"what": "some figures, n = 4: sum", "published": None, "measured": 8},
+    ]
     as_table = CliRunner().invoke(app, ["papers", "isis"])
     assert as_table.exit_code == 0
     assert "Some [5.2]" in as_table.stdout

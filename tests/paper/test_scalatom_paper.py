@@ -9,7 +9,7 @@ from ordercast.core.ids import envelope_id, order_key, pack_u64, sn_of
 from ordercast.core.machine import Persist, Send
 from ordercast.core.quorums import qualified_majority
 from ordercast.sim.checkers.order import check_acyclic
-from ordercast.sim.papers.scalatom import (
+from ordercast.sim.scalatom.papers import (
     one_multicast,
     one_multicast_implied,
     rows,

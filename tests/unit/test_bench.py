@@ -411,7 +411,7 @@ def test_abcasts_are_sent_by_a_member_that_no_replica_takes_for_the_token_holder
 
 def test_curves_are_saved_with_their_picture_and_the_same_figures_give_the_same_files(tmp_path: Path) -> None:
     need_matplotlib()
-    found = curves.Curves(curve(1.0), curve(2.0), 2.0, MACHINE)
+    found = curves.Curves("isis", curve(1.0), curve(2.0), 2.0, MACHINE)
     published = {"cbcast": {0: {}, **curve(3.0)}, "abcast": curve(4.0)}
     for name in ("first", "second"):
         save_curves(found, published, tmp_path / name)

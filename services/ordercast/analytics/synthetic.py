@@ -1,6 +1,6 @@
 """Records of a cluster that never was, by a seed: for the bench, and for tests that plant faults in them.
 
-Envelopes go to one or two of a few groups of three replicas, under SCALATOM. Every replica delivers every envelope
+Envelopes go to one or two of a few groups of three replicas. Every replica delivers every envelope
 of its groups; some envelopes are traced through their stages, each of which waited for somebody; replicas tell how
 long their commits took. One replica may be slow. Everything is made column by column: a million records take
 seconds.
@@ -15,12 +15,13 @@ import pyarrow as pa
 
 from ordercast.analytics.records import DELIVERY, EVENT, POINT, POISON, SPAN, arrow_schema
 from ordercast.core.tracing import root_id, span_id, trace_id
+from ordercast.protocols.catalogue import DEFAULT
 from ordercast.telemetry.schema import names
 from ordercast.telemetry.schema.model import load
 
 CLUSTER = bytes(range(16))
 DOMAIN = "default"
-PROTOCOL = "scalatom"
+PROTOCOL = DEFAULT.name
 NODES = ("n1", "n2", "n3")
 #: The gateway that makes all envelopes runs in the first process.
 GATEWAY, INCARNATION = "n1", 7

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ordercast.bench.plan import GROUPS_PREFIX, ONE, SAME, SCALATOM, Plan
+from ordercast.bench.plan import DEFAULT, GROUPS_PREFIX, ONE, SAME, Plan
 from ordercast.bench.systems import OWN
 from ordercast.bench.trial import Trial
 
@@ -41,8 +41,8 @@ class Agenda:
                 for pattern in self.patterns
                 for depth in self.depths
             ]
-        if self.plan.protocol != SCALATOM:
-            found.append(Trial(OWN, ONE, (1,), beside=SCALATOM))
+        if self.plan.protocol != DEFAULT:
+            found.append(Trial(OWN, ONE, (1,), beside=DEFAULT))
         counts = (1, self.many_groups) if self.many_groups else ()
         return found + [Trial(OWN, f"{GROUPS_PREFIX}{count}", (MANY_GROUPS_IN_FLIGHT,)) for count in counts]
 

@@ -23,7 +23,7 @@ import grpc
 from ordercast.bench import environment, own
 from ordercast.bench.client import DRAIN_S_MAX, LOOK_S, drain, in_process_of_its_own
 from ordercast.bench.meter import Meter
-from ordercast.bench.plan import CAUSAL, ISIS, TOTAL, Plan
+from ordercast.bench.plan import CAUSAL, TOTAL, Plan
 from ordercast.bench.servers import BenchError
 from ordercast.bench.systems import OWN
 from ordercast.bench.trial import Say, empty_directory
@@ -55,6 +55,7 @@ Curve = dict[int, dict[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Curves:
+    protocol: str
     cbcast: Curve
     abcast: Curve
     seconds: float
@@ -69,15 +70,18 @@ class Curves:
         }
 
 
-def run(seconds: float, say: Say) -> Curves:
-    """ABCAST right after CBCAST with as many destinations: that is what they are compared with."""
+def run(protocol: str, seconds: float, say: Say) -> Curves:
+    """Of a protocol that lets a domain choose between both orderings.
+
+    ABCAST comes right after CBCAST with as many destinations: that is what it is compared with.
+    """
     found: dict[str, Curve] = {CBCAST: {}, ABCAST: {}}
     with empty_directory(OWN) as directory, LocalCluster(directory, nodes=NODES, workers=WORKERS) as cluster:
         say(f"{NODES + WORKERS} nodes start")
         cluster.start()
         cluster.wait_healthy()
         for cast, settings in SETTINGS.items():
-            create_domain(cluster.gateways, cast, ISIS, settings)
+            create_domain(cluster.gateways, cast, protocol, settings)
             for destinations in DESTINATIONS:
                 create_groups(cluster.gateways, [name_of(cast, destinations)], destinations + 1, domain=cast)
         for destinations in DESTINATIONS:
@@ -91,7 +95,7 @@ def run(seconds: float, say: Say) -> Curves:
                 if cast == ABCAST and sender in holders_of(describe(cluster.gateways[0], group)):
                     say("a view has changed, and the token has come to the sender: measure again")
         cluster.stop()
-    return Curves(found[CBCAST], found[ABCAST], seconds, environment.facts())
+    return Curves(protocol, found[CBCAST], found[ABCAST], seconds, environment.facts())
 
 
 def name_of(cast: str, destinations: int) -> str:

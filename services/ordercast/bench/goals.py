@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ordercast.bench.plan import CAUSAL, GROUPS_PREFIX, ISIS, ONE, SAME, SCALATOM, Plan
+from ordercast.bench.plan import CAUSAL, DEFAULT, GROUPS_PREFIX, ONE, SAME, Plan
 from ordercast.bench.rows import Replay, Row
 from ordercast.bench.systems import OWN
 
@@ -33,7 +33,7 @@ class Goal:
 
 def judge(rows: Sequence[Row], replays: Sequence[Replay], plan: Plan) -> list[Goal]:
     figures = Figures(rows, plan)
-    return [*_against_peers(figures), *_alone(figures, replays), *_beside_scalatom(rows, plan)]
+    return [*_against_peers(figures), *_alone(figures, replays), *_beside_default(rows, plan)]
 
 
 class Figures:
@@ -95,15 +95,18 @@ def _alone(figures: Figures, replays: Sequence[Replay]) -> list[Goal]:
     ]
 
 
-def _beside_scalatom(rows: Sequence[Row], plan: Plan) -> list[Goal]:
+def _beside_default(rows: Sequence[Row], plan: Plan) -> list[Goal]:
     """A cast needs no agreement about its number: nobody has to wait for anybody's stamp."""
-    if (plan.protocol, plan.ordering) != (ISIS, CAUSAL):
+    if not plan.traits.causal or plan.ordering != CAUSAL:
         return []
     is_standard = (plan.nodes, plan.replicas) == (NODES, REPLICAS)
     p50 = {row.system: row.p50_ms for row in rows if row.pattern == ONE and row.in_flight == 1 and is_standard}
     return [
         at_most(
-            "1 in flight, one group: p50 ms of CBCAST, half of SCALATOM's", p50.get(OWN), 0.5, p50.get(SCALATOM)
+            f"1 in flight, one group: p50 ms of CBCAST, half of {DEFAULT.upper()}'s",
+            p50.get(OWN),
+            0.5,
+            p50.get(DEFAULT),
         )
     ]
 

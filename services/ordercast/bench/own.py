@@ -13,7 +13,7 @@ import grpc
 
 import ordercast
 from ordercast.bench.meter import Meter
-from ordercast.bench.plan import SCALATOM, Groups, Pattern, Plan
+from ordercast.bench.plan import DEFAULT, Groups, Pattern, Plan
 from ordercast.bench.servers import Servers
 from ordercast.local.cluster import LocalCluster
 from ordercast.local.setup import create_domain, create_groups
@@ -40,10 +40,9 @@ def running_cluster(
 def create_all(cluster: LocalCluster, plan: Plan, groups: Groups) -> None:
     """The groups, in a domain with the plan's protocol."""
     domain = ""
-    if plan.protocol != SCALATOM:
+    if plan.protocol != DEFAULT:
         domain = DOMAIN
-        settings = {"ordering": plan.ordering} if plan.ordering else {}
-        create_domain(cluster.gateways, domain, plan.protocol, settings)
+        create_domain(cluster.gateways, domain, plan.protocol, plan.settings)
     create_groups(cluster.gateways, groups, plan.replicas, domain)
 
 

@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from random import Random
 
+from ordercast.core.level import LEVEL
+from ordercast.core.protocol import Traits
+from ordercast.protocols import catalogue
+
 #: The one that peers can be compared in: one producer, and one set of groups.
 SAME = "same"
 #: Many producers, and random sets of the same size.
@@ -12,7 +16,8 @@ GROUPS_PREFIX = "groups-"
 #: One producer and one group: where two protocols of ours are compared.
 ONE = "one"
 
-SCALATOM, ISIS = "scalatom", "isis"
+#: The protocol of the domain that is always there: others take turns with it.
+DEFAULT = catalogue.DEFAULT.name
 CAUSAL, TOTAL = "causal", "total"
 
 Groups = tuple[str, ...]
@@ -35,13 +40,22 @@ class Plan:
     #: Instead of so many seconds.
     messages: int | None = None
     #: Of the domain that our own groups are in; and what it orders, if the protocol lets a domain choose.
-    protocol: str = SCALATOM
+    protocol: str = DEFAULT
     ordering: str = ""
 
     @property
+    def traits(self) -> Traits:
+        return catalogue.named(self.protocol).traits
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Of the domain."""
+        return {"ordering": self.ordering} if self.ordering else {}
+
+    @property
     def has_several(self) -> bool:
-        """Whether a message can go to several groups: there is no total order over several with ISIS."""
-        return self.ordering != TOTAL
+        """Whether a message can go to several groups."""
+        return catalogue.named(self.protocol).parse(self.settings, LEVEL).spans_groups
 
     @property
     def protocol_text(self) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ordercast.bench.comparison import Result
 from ordercast.bench.curves import ABCAST, CBCAST, NODES, PIPELINED, WORKERS, Curve, Curves
-from ordercast.bench.plan import SAME, SCALATOM
+from ordercast.bench.plan import DEFAULT, SAME
 from ordercast.bench.rows import Row
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def caption(result: Result) -> str:
     versions: dict[str, Any] = facts["versions"]
     names = [f"{LABELS.get(name, name)} {version}" for name, version in versions.items() if version]
     groups = "1 group" if plan.groups == 1 else f"{plan.groups} groups (NATS: one stream)"
-    if plan.protocol != SCALATOM:
+    if plan.protocol != DEFAULT:
         groups += f" of a domain with {plan.protocol_text}"
     measured = f"{plan.seconds:g} s" if plan.messages is None else f"{plan.messages:,} messages"
     return (

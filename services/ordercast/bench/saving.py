@@ -5,14 +5,14 @@ from pathlib import Path
 
 from ordercast.bench.comparison import Result
 from ordercast.bench.curves import Curves
-from ordercast.bench.plan import SCALATOM, Plan
+from ordercast.bench.plan import DEFAULT, Plan
 from ordercast.bench.plot import Published, draw, draw_curves
 
 FIGURES = "latest.json"
 PICTURE = "comparison.svg"
-#: Of casts by their destinations.
-CURVES_FIGURES = "isis-tables.json"
-CURVES_PICTURE = "isis-tables.svg"
+#: Of casts by their destinations, behind the protocol's name.
+CURVES_FIGURES = "-tables.json"
+CURVES_PICTURE = "-tables.svg"
 
 
 def save(result: Result, directory: Path) -> None:
@@ -24,10 +24,10 @@ def save(result: Result, directory: Path) -> None:
 
 def save_curves(curves: Curves, published: Published, directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / CURVES_FIGURES).write_text(json.dumps(curves.document(), indent=2) + "\n")
-    draw_curves(curves, published, directory / CURVES_PICTURE)
+    (directory / f"{curves.protocol}{CURVES_FIGURES}").write_text(json.dumps(curves.document(), indent=2) + "\n")
+    draw_curves(curves, published, directory / f"{curves.protocol}{CURVES_PICTURE}")
 
 
 def prefix_of(plan: Plan) -> str:
     """Files of other protocols stand beside those of the first."""
-    return "" if plan.protocol == SCALATOM else f"{plan.protocol_text.replace(' ', '-')}-"
+    return "" if plan.protocol == DEFAULT else f"{plan.protocol_text.replace(' ', '-')}-"

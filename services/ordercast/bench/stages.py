@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from ordercast.bench import cast_stages, own
 from ordercast.bench.client import WARM_UP_S, drain, in_process_of_its_own
 from ordercast.bench.meter import Meter, percentile_ms
-from ordercast.bench.plan import ISIS, SAME, Pattern, Plan, pattern_named
+from ordercast.bench.plan import SAME, Pattern, Plan, pattern_named
 from ordercast.bench.servers import BenchError, Servers
 from ordercast.bench.systems import OWN
 from ordercast.bench.trial import Say, empty_directory
@@ -73,7 +73,7 @@ def follow(plan: Plan, in_flight: int, say: Say) -> list[Followed]:
         # Each process logs what it saw when it stops.
         seen = [marks_in(member.log) for member in cluster.members.values()]
     way: Callable[[float, Sequence[Marks]], Followed | None]
-    way = cast_stages.way_of if plan.protocol == ISIS else way_of
+    way = cast_stages.way_of if plan.traits.causal else way_of
     ways = [way(total_s, [marks[id_] for marks in seen if id_ in marks]) for id_, total_s in totals.items()]
     return [found for found in ways if found is not None]
 
@@ -107,9 +107,7 @@ def publish(servers: Servers, plan: Plan, pattern: Pattern, in_flight: int) -> d
 async def _publish(servers: Servers, plan: Plan, pattern: Pattern, in_flight: int) -> dict[str, float]:
     stop = asyncio.Event()
     meter = (
-        cast_stages.OffsetMeter(pattern.groups[0], servers.addresses[0])
-        if plan.protocol == ISIS
-        else EnvelopeMeter()
+        cast_stages.OffsetMeter(pattern.groups[0], servers.addresses[0]) if plan.traits.causal else EnvelopeMeter()
     )
     producing = asyncio.create_task(own.produce(servers, plan, pattern, in_flight, meter, stop))
     await asyncio.sleep(WARM_UP_S)

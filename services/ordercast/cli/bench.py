@@ -10,6 +10,16 @@ import typer
 
 from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, err, out, print_json
+from ordercast.cli.protocol_choice import (
+    ORDERING,
+    checked_ordering,
+    checked_protocol,
+    ordering_help,
+    protocol_names,
+)
+from ordercast.core import protocol as core
+from ordercast.core.level import LEVEL
+from ordercast.protocols.catalogue import DEFAULT
 
 if TYPE_CHECKING:
     from ordercast.bench import during as changes
@@ -18,8 +28,6 @@ if TYPE_CHECKING:
     from ordercast.bench.trial import Say
 
 PATTERNS = ("same", "random")
-PROTOCOLS = ("scalatom", "isis")
-ORDERINGS = ("causal", "total")
 PEERS = ("etcd", "nats")
 HOW_TO_INSTALL = "pip install 'ordercast[bench]', or `make bench` in a checkout"
 
@@ -87,11 +95,13 @@ Patterns = Annotated[
 ]
 Protocol = Annotated[
     str,
-    typer.Option(help="Of the groups' domain: `scalatom` or `isis`, which also takes turns with the former."),
+    typer.Option(
+        help=f"Of the groups' domain: {protocol_names()}. Any but {DEFAULT.name} also takes turns with that."
+    ),
 ]
 OrderingOption = Annotated[
     str | None,
-    typer.Option("--ordering", help="With --protocol isis: `causal` or `total`.", show_default="causal with isis"),
+    typer.Option("--ordering", help=f"What the domain orders, {ordering_help()}.", show_default="the protocol's"),
 ]
 Against = Annotated[str, typer.Option(help="Also measure these: `etcd`, `nats`, or both.", show_default=False)]
 Repetitions = Annotated[
@@ -135,7 +145,7 @@ def bench(
     seconds: Seconds = None,
     messages: Messages = None,
     patterns: Patterns = None,
-    protocol: Protocol = "scalatom",
+    protocol: Protocol = DEFAULT.name,
     ordering: OrderingOption = None,
     against: Against = "",
     repetitions: Repetitions = None,
@@ -155,8 +165,6 @@ def bench(
 
     `ordercast bench --against etcd,nats --save figures`
 
-    `ordercast bench --protocol isis --ordering total --seconds 2`
-
     `ordercast bench --during replace --seconds 10`: exit code 1 if the replicas do not agree afterwards.
     """
     from ordercast.bench.agenda import Agenda
@@ -168,17 +176,18 @@ def bench(
         return
     peers = checked_peers(against)
     defaults = BESIDE_PEERS if peers else ALONE
-    ordering = checked_ordering(protocol, ordering)
+    chosen = checked_protocol(protocol)
+    chosen_ordering = checked_ordering(chosen, ordering)
     agenda = Agenda(
         Plan(
             nodes,
-            checked_groups(groups, ordering),
+            checked_groups(groups, chosen, chosen_ordering),
             replicas,
             SIZE if size is None else size,
             seconds or defaults.seconds,
             messages,
             protocol,
-            ordering,
+            chosen_ordering,
         ),
         checked_patterns(patterns or defaults.patterns, peers),
         checked_depths(in_flight or defaults.in_flight),
@@ -275,23 +284,12 @@ def checked_patterns(text: str, peers: Sequence[str]) -> tuple[str, ...]:
     return patterns
 
 
-def checked_ordering(protocol: str, ordering: str | None) -> str:
-    if protocol not in PROTOCOLS:
-        raise typer.BadParameter(f"--protocol takes {' or '.join(PROTOCOLS)}")
-    if protocol != "isis":
-        if ordering is not None:
-            raise typer.BadParameter("--ordering is for --protocol isis")
-        return ""
-    if ordering is not None and ordering not in ORDERINGS:
-        raise typer.BadParameter(f"--ordering takes {' or '.join(ORDERINGS)}")
-    return ordering or "causal"
-
-
-def checked_groups(groups: int | None, ordering: str) -> int:
-    if ordering == "total" and (groups or 1) > 1:
-        raise typer.BadParameter("with --ordering total a message goes to one group: leave --groups out")
+def checked_groups(groups: int | None, protocol: core.Protocol, ordering: str) -> int:
+    is_alone = not protocol.parse({ORDERING: ordering} if ordering else {}, LEVEL).spans_groups
+    if is_alone and (groups or 1) > 1:
+        raise typer.BadParameter(f"with --ordering {ordering} a message goes to one group: leave --groups out")
     if groups is None:
-        return 1 if ordering == "total" else GROUPS
+        return 1 if is_alone else GROUPS
     return groups
 
 
@@ -317,7 +315,7 @@ def show(result: "Result") -> None:
     from ordercast.bench import table
 
     plan = result.agenda.plan
-    protocol = "" if plan.protocol == "scalatom" else plan.protocol_text
+    protocol = "" if plan.protocol == DEFAULT.name else plan.protocol_text
     for rows in table.rows_tables(result.rows, protocol):
         out.print(rows)
     out.print(table.envelopes_table(result.rows))

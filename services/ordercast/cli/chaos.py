@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ordercast.cli.output import Json, err, out, print_json
+from ordercast.cli.protocol_choice import checked_ordering, checked_protocol, ordering_help, protocol_names
+from ordercast.core.protocol import Orders
+from ordercast.protocols.catalogue import DEFAULT
 
 if TYPE_CHECKING:
     from ordercast.local.chaos import Action, ChaosReport
 
 MUTANTS = ("answers-before-fsync", "forgetful-gateway")
-PROTOCOLS = ("isis", "scalatom")
-ORDERINGS = ("causal", "total")
 
-Protocol = Annotated[str, typer.Option(help=f"What orders the messages: {' or '.join(PROTOCOLS)}.")]
+Protocol = Annotated[str, typer.Option(help=f"What orders the messages: {protocol_names()}.")]
 Ordering = Annotated[
     str | None,
-    typer.Option(help=f"With isis, the order within a group: {' or '.join(ORDERINGS)}.", show_default="causal"),
+    typer.Option(help=f"The order within a group, {ordering_help()}.", show_default="the protocol's"),
 ]
 Mutant = Annotated[str | None, typer.Option(help=f"Break something that must be noticed: {', '.join(MUTANTS)}.")]
 
@@ -42,7 +43,7 @@ def chaos(
             "--reconfigure", help="Also replace, add and remove replicas, drain nodes, and lose disks of workers."
         ),
     ] = False,
-    protocol: Protocol = "scalatom",
+    protocol: Protocol = DEFAULT.name,
     ordering: Ordering = None,
     mutant: Mutant = None,
     json: Json = False,
@@ -52,19 +53,21 @@ def chaos(
     Exit code 1 if an acknowledged message was lost, or one was delivered twice or out of order, or if a change of
     replicas does not come to its end when the faults are over.
 
-    With isis the groups are virtually synchronous: messages to several groups have no order among each other, but
-    are in all of their groups or in none, and come behind what their producers had seen. With --ordering total
+    With a protocol that orders each group by itself, messages to several groups have no order among each other,
+    but are in all of their groups or in none, and come behind what their producers had seen. With --ordering total
     every message goes to one group.
 
-    `ordercast chaos --seconds 120 --json` · `ordercast chaos --reconfigure --seconds 120 --json` ·
-    `ordercast chaos --protocol isis --ordering total`
+    `ordercast chaos --seconds 120 --json` · `ordercast chaos --reconfigure --seconds 120 --json`
     """
     from ordercast.local.chaos import Chaos
     from ordercast.local.reconfiguring import WORKERS, ReconfiguringChaos
 
     if mutant is not None and mutant not in MUTANTS:
         raise typer.BadParameter(f"there are {', '.join(MUTANTS)}")
-    _check_protocol(protocol, ordering, mutant)
+    chosen = checked_protocol(protocol)
+    chosen_ordering = checked_ordering(chosen, ordering)
+    if mutant == "forgetful-gateway" and chosen.traits.orders != Orders.ACROSS:
+        raise typer.BadParameter("what a forgetful gateway does is known where there is one order across groups")
     if workers is None:
         workers = WORKERS if reconfigure else 0
     if reconfigure:
@@ -79,7 +82,7 @@ def chaos(
             separate=separate,
             mutant=mutant,
             protocol=protocol,
-            ordering=ordering or ORDERINGS[0],
+            ordering=chosen_ordering,
             on_action=_tell,
         )
         report = run.run()
@@ -89,17 +92,6 @@ def chaos(
         _print(report)
     if not report.is_clean:
         raise typer.Exit(1)
-
-
-def _check_protocol(protocol: str, ordering: str | None, mutant: str | None) -> None:
-    if protocol not in PROTOCOLS:
-        raise typer.BadParameter(f"there are {', '.join(PROTOCOLS)}")
-    if ordering is not None and protocol != "isis":
-        raise typer.BadParameter("--ordering is a choice of isis")
-    if ordering is not None and ordering not in ORDERINGS:
-        raise typer.BadParameter(f"there are {', '.join(ORDERINGS)}")
-    if mutant == "forgetful-gateway" and protocol != "scalatom":
-        raise typer.BadParameter("what a forgetful gateway does is known for scalatom alone")
 
 
 def _check_reconfigurable(nodes: int, workers: int, mutant: str | None) -> None:

@@ -97,7 +97,7 @@ def protocols(
 
     Those that this software has: the built-in ones, and those of installed packages.
 
-    Examples: `ordercast domain protocols` · `ordercast domain protocols scalatom`
+    Example: `ordercast domain protocols`
     """
     known = catalogue.protocols()
     if name is not None and name not in known:

@@ -1,34 +1,27 @@
 """`ordercast papers`: a paper's published figures beside ours."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
+from rich.table import Table as Printed
 
 from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, out, print_json
-from ordercast.sim.papers import isis, scalatom
-
-
-class Paper(StrEnum):
-    SCALATOM = "scalatom"
-    ISIS = "isis"
-
+from ordercast.cli.protocol_choice import protocol_names
+from ordercast.protocols.catalogue import protocols
+from ordercast.sim.paper import NoPaper, Paper, Table, paper_of
 
 SECONDS = 2.0
-#: More do not fit between lines.
-COLUMNS_MAX = 8
 
 Cluster = Annotated[
     bool,
     typer.Option(
         "--cluster",
-        help="isis: measure Tables II and III, and nothing else, on a cluster of real nodes; takes four minutes.",
+        help="Measure what takes a cluster of real nodes, and nothing else, if the paper has such figures; takes "
+        "four minutes.",
     ),
 ]
 Seconds = Annotated[
@@ -46,75 +39,58 @@ Save = Annotated[
 
 
 def papers(
-    paper: Annotated[Paper, typer.Argument(help="The paper.")],
+    protocol: Annotated[str, typer.Argument(help=f"Of which protocol: {protocol_names()}.")],
     cluster: Cluster = False,
     seconds: Seconds = None,
     save: Save = None,
     json: Json = False,
 ) -> None:
-    """Put the figures that a paper publishes beside what our machines do in the paper's setting.
+    """Put the figures that a protocol's paper publishes beside what our machines do in the paper's setting.
 
-    Example: `ordercast papers scalatom`
-
-    `ordercast papers isis --cluster --save figures`
+    With --json, a list of rows: what a figure is of, what is published, and what is measured. Either may be null.
     """
-    if cluster and paper != Paper.ISIS:
-        raise typer.BadParameter(f"--cluster is for {Paper.ISIS.value}")
+    paper = _paper_of(protocol)
+    if cluster and paper.measured is None:
+        measured = [name for name in protocols() if _paper_of(name).measured is not None]
+        raise typer.BadParameter(f"--cluster is for {' or '.join(measured)}")
     if not cluster and (seconds is not None or save is not None):
         raise typer.BadParameter("--seconds and --save are for --cluster")
-    if cluster:
-        _measure(SECONDS if seconds is None else seconds, save, json)
-    else:
-        {Paper.SCALATOM: _scalatom, Paper.ISIS: _isis}[paper](json)
-
-
-def _scalatom(json: bool) -> None:
-    rows = [asdict(row) for row in scalatom.rows()]
+    tables = _measure(paper, SECONDS if seconds is None else seconds, save) if cluster else paper.tables()
     if json:
-        print_json(rows)
+        print_json([asdict(row) for table in tables for row in table.rows])
     else:
-        _print("SCALATOM, Table 2", rows)
+        for table in tables:
+            _print(table)
 
 
-def _isis(json: bool) -> None:
-    _show(isis.sections(), json)
+def _paper_of(protocol: str) -> Paper:
+    if protocol not in protocols():
+        raise typer.BadParameter(f"there is no protocol {protocol!r}: there are {protocol_names()}")
+    try:
+        return paper_of(protocol)
+    except NoPaper as missing:
+        raise typer.BadParameter(str(missing)) from None
 
 
-def _measure(seconds: float, save: Path | None, json: bool) -> None:
-    from ordercast.bench import curves
-    from ordercast.bench.saving import save_curves
+def _measure(paper: Paper, seconds: float, save: Path | None) -> Sequence[Table]:
     from ordercast.bench.servers import BenchError
     from ordercast.cli.bench import check_installed, timed_say
     from ordercast.local.cluster import ClusterError
 
+    assert paper.measured is not None
     check_installed([], is_plotted=save is not None)
     try:
-        found = curves.run(seconds, timed_say())
+        return paper.measured(seconds, save, timed_say())
     except (BenchError, ClusterError) as error:
         fail(ExitCode.UNAVAILABLE, str(error))
-    if save is not None:
-        cbcast, abcast = isis.published_curve(isis.CBCAST), isis.published_curve(isis.ABCAST)
-        save_curves(found, {curves.CBCAST: cbcast, curves.ABCAST: abcast}, save)
-    _show(isis.tables(found.cbcast, found.abcast), json)
 
 
-def _show(sections: Mapping[str, isis.Section], json: bool) -> None:
-    if json:
-        print_json({name: asdict(section) for name, section in sections.items()})
-        return
-    for section in sections.values():
-        _print(f"ISIS: {section.title}", section.rows)
-
-
-def _print(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """The columns are what the rows have. Many of them stand close together, to fit on a screen."""
-    table = Table(title=title, title_justify="left")
-    is_wide = len(rows[0]) > COLUMNS_MAX
-    if is_wide:
-        table.box, table.show_edge, table.padding = SIMPLE_HEAD, False, (0, 0, 0, 1)
-    for name in rows[0]:
-        heading = name.replace("_", "\n" if is_wide else " ")
-        table.add_column(heading, justify="left" if name == "what" else "right")
-    for row in rows:
-        table.add_row(*("" if figure is None else str(figure) for figure in row.values()))
-    out.print(table)
+def _print(table: Table) -> None:
+    printed = Printed(title=table.title, title_justify="left")
+    printed.add_column("what")
+    for name in ("published", "measured"):
+        printed.add_column(name, justify="right")
+    for row in table.rows:
+        figures = (row.published, row.measured)
+        printed.add_row(row.what, *("" if figure is None else str(figure) for figure in figures))
+    out.print(printed)

@@ -69,7 +69,8 @@ def subscribe(
     live: Annotated[
         bool,
         typer.Option(
-            "--live", help="What one replica delivers, in causal order, before the log shows it (protocol isis)."
+            "--live",
+            help="What one replica delivers, in causal order, before the log shows it, if the protocol has that.",
         ),
     ] = False,
     json: JsonLines = False,
@@ -125,8 +126,8 @@ def _check_one_group(group: str) -> None:
         raise typer.BadParameter(
             f"a subscription reads one group, not {len(names)}: run a command for each, such as "
             f"`ordercast subscribe {first}`. A message that was sent to several groups is in each of them, with "
-            "the same message_id and order_key. In domains of the protocol isis, the SDK's subscribe_causal reads "
-            "several as one"
+            "the same message_id and order_key. Where the domain's protocol is causal (`ordercast domain "
+            "protocols`), the SDK's subscribe_causal reads several as one"
         )
 
 

@@ -37,8 +37,9 @@ def verify(
     rise; a message to several groups is in all of them, once, at one place in the order. The cluster may go on
     meanwhile.
 
-    Groups of a domain with isis have no order among each other. A message to several is in all of them; and what
-    an entry comes after, by its stamp, is in its group's log, and before it if that is the same one.
+    Where a domain's protocol orders each group by itself, groups have no order among each other. A message to
+    several is in all of them; and what an entry comes after, by its stamp, is in its group's log, and before it if
+    that is the same one.
 
     With --data, one disk: the file is whole, no commit is missing, every value has its checksum, no log has a
     hole. Nothing is changed there.

@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeVar
 from ordercast.client.creating import Calls, creating_domain, creating_group
 from ordercast.client.errors import AlreadyExists, InvalidArgument
 from ordercast.client.types import Start, checked_start
+from ordercast.protocols.catalogue import DEFAULT
 from ordercast.v1.gateway_pb2 import (
     CancelChangeRequest,
     ChangeReplicasRequest,
@@ -84,7 +85,7 @@ class AsyncAdmin:
     async def create_domain(
         self,
         name: str,
-        protocol: str = "scalatom",
+        protocol: str = DEFAULT.name,
         settings: Mapping[str, str] | None = None,
         *,
         exist_ok: bool = False,
@@ -240,7 +241,7 @@ class SyncAdmin:
     def create_domain(
         self,
         name: str,
-        protocol: str = "scalatom",
+        protocol: str = DEFAULT.name,
         settings: Mapping[str, str] | None = None,
         *,
         exist_ok: bool = False,

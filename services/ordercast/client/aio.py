@@ -384,7 +384,7 @@ class Connection(AsyncAdmin):
         *,
         timeout: float | None = None,
     ) -> CausalSubscription:
-        """Read several groups of a domain with the protocol `isis` as one stream, in causal order.
+        """Read several groups of a domain as one stream, in causal order, if its protocol is causal.
 
         Whatever a publisher had read or published before, in any of these groups, comes before what it published
         then. `start` is `"earliest"` or `"latest"`, or for each group one of these or an offset. `timeout` is for
@@ -401,7 +401,7 @@ class Connection(AsyncAdmin):
     def subscribe_live(
         self, group: str, *, replica: str | None = None, timeout: float | None = None
     ) -> LiveSubscription:
-        """What a replica of a group with the protocol `isis` delivers from now on, before the log shows it.
+        """What a replica delivers from now on, before the log shows it, if the protocol has live delivery.
 
         In causal order, and fast: nobody waits for a disk, a majority, or a place in the log. A crash may take it
         back. `replica` is the node to read from. `timeout` is for the beginning.

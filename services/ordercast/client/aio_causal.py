@@ -1,4 +1,4 @@
-"""Several groups of a domain of virtually synchronous groups, read in causal order, for asyncio.
+"""Several groups of a domain whose messages say what they come after, read in causal order, for asyncio.
 
 One stream for each group, and in front of them what decides which entry may come out (`causal_merge`). What has to
 wait is bounded: a group of which much waits is read no further, until the others are so far.
@@ -21,14 +21,12 @@ from ordercast.client.errors import (
     OrdercastError,
     Unavailable,
 )
+from ordercast.core.level import LEVEL
+from ordercast.protocols import catalogue
+from ordercast.v1.causal_pb2 import CastStamp
 from ordercast.v1.gateway_pb2 import DescribeGroupResponse
-from ordercast.v1.isis_pb2 import CastStamp
 from ordercast.v1.membership_pb2 import Domain
 from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse, StartAt
-
-PROTOCOL = "isis"
-#: The setting of a domain, and the only value with which what a message comes after is told to those outside.
-CAUSALITY, TIMESTAMPS = "causality", "timestamps"
 
 #: Messages before the first one that is wanted: they tell what its log has behind it.
 LOOK_BACK = 32
@@ -271,19 +269,22 @@ class CausalSubscription:
 
 def check_causal(domain: Domain) -> None:
     """Whether its messages say what they come after."""
-    if domain.protocol != PROTOCOL:
+    try:
+        protocol = catalogue.named(domain.protocol)
+    except catalogue.UnknownProtocol as unknown:
+        message = f"the domain {domain.name!r} has a protocol that is not installed here: {unknown}"
+        raise FailedPrecondition(message) from None
+    if not protocol.traits.causal:
+        instead = "read each group by itself, and merge by those" if protocol.traits.merges else "read one group"
+        causal = [name for name, other in catalogue.protocols().items() if other.traits.causal]
         raise FailedPrecondition(
             f"the domain {domain.name!r} is ordered by {domain.protocol}: messages of its groups do not say "
-            "what they come after, so they cannot be read causally. They have order keys: read each group by "
-            f"itself, and merge by those. Causal reading is for domains of the protocol {PROTOCOL}"
+            f"what they come after, so they cannot be read causally. They have order keys: {instead}. Causal "
+            f"reading is for domains of the protocol {' or '.join(causal)}"
         )
-    causality = domain.settings.get(CAUSALITY, TIMESTAMPS)
-    if causality != TIMESTAMPS:
-        raise FailedPrecondition(
-            f"the domain {domain.name!r} has the setting {CAUSALITY}={causality}: its members keep causality "
-            "among themselves, and do not tell readers what messages come after. That needs "
-            f"{CAUSALITY}={TIMESTAMPS}"
-        )
+    untold = protocol.parse(domain.settings, LEVEL).untold_past
+    if untold:
+        raise FailedPrecondition(f"the domain {domain.name!r} {untold}")
 
 
 def logs_of(answer: DescribeGroupResponse) -> dict[str, DescribeReplicaResponse]:

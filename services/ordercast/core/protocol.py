@@ -71,6 +71,14 @@ class DomainSettings(Interface):
         """Whether a message of such a domain may go to several groups."""
         ...
 
+    @property
+    def untold_past(self) -> str:
+        """Why entries of such a domain do not say what they come after, though the protocol's trait is `causal`.
+
+        It goes on after the domain's name, and says what to do. Empty if they do.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:

@@ -1,7 +1,7 @@
 """What really happened on a cluster, judged by the simulator's checkers.
 
 Three witnesses are heard: what clients sent and had receipts for, what subscribers saw, and what every replica's
-log shows. Where groups are virtually synchronous there is no order across them, and others judge (audit_casts.py).
+log shows. Where each group is ordered by itself there is no order across them, and others judge (audit_casts.py).
 """
 
 from ordercast.core.ids import group_name
@@ -24,12 +24,12 @@ def audit(evidence: Evidence) -> Verdict:
     offsets = _offsets_by_payload(evidence, verdict)
     _check_receipts(evidence, offsets, verdict)
     _check_subscribers(evidence, verdict)
-    casting = evidence.casting()
-    if casting:
-        audit_casts(evidence.of_groups(casting), verdict)
-    others = [id_ for id_ in evidence.logs if id_ not in casting]
-    if others or not casting:
-        _check_with_simulator(evidence.of_groups(others) if casting else evidence, verdict)
+    within = evidence.ordered_within()
+    if within:
+        audit_casts(evidence.of_groups(within), verdict)
+    others = [id_ for id_ in evidence.logs if id_ not in within]
+    if others or not within:
+        _check_with_simulator(evidence.of_groups(others) if within else evidence, verdict)
     return verdict
 
 

@@ -7,13 +7,12 @@ believed in one respect alone: what they say comes first has to.
 """
 
 from ordercast.core.ids import group_name
+from ordercast.core.level import LEVEL
 from ordercast.local.casts import CastLog, Named, named_by, position_of
 from ordercast.local.evidence import Evidence, Verdict, messages_of
+from ordercast.protocols import catalogue
 from ordercast.sim.client import MessageKey
 from ordercast.v1.sequencer_pb2 import LogEntry
-
-#: In a domain's settings: one order within each group, and no messages to several.
-TOTAL = "total"
 
 #: Of one group: the place of each message, what it is, and the key of its entry.
 Places = dict[bytes, tuple[int, MessageKey, bytes]]
@@ -76,7 +75,8 @@ def _check_integrity(evidence: Evidence, places: dict[str, Places], verdict: Ver
 def _check_casts(evidence: Evidence, logs: dict[str, list[LogEntry]], verdict: Verdict) -> None:
     casts = {id_: CastLog(id_, is_whole=_is_whole(entries)) for id_, entries in logs.items()}
     for group, entries in logs.items():
-        is_total = evidence.domains[group].settings.get("ordering") == TOTAL
+        domain = evidence.domains[group]
+        is_total = not catalogue.named(domain.protocol).parse(domain.settings, LEVEL).spans_groups
         for entry in entries:
             for problem in casts[group].take(entry):
                 _wrong(verdict, f"{group}: {problem}")

@@ -12,19 +12,20 @@ from typing import Any
 
 import grpc
 
+from ordercast.core.level import LEVEL
 from ordercast.local.audit import audit
 from ordercast.local.cluster import ClusterError, LocalCluster
-from ordercast.local.evidence import CASTING, Verdict
+from ordercast.local.evidence import Verdict
 from ordercast.local.load import Load, collect_logs, wait_for_equal_logs
 from ordercast.local.setup import create_domain, create_groups
 from ordercast.local.stalls import Stalls, watch
+from ordercast.protocols.catalogue import DEFAULT, named
 from ordercast.v1.faults_pb2 import InjectRequest
 
 GROUPS = ("a", "b", "c")
 #: Their domain, if they are not ordered by the protocol of the one that is always there.
 DOMAIN = "chaos"
-DEFAULT_PROTOCOL = "scalatom"
-CAUSAL, TOTAL = "causal", "total"
+DEFAULT_PROTOCOL = DEFAULT.name
 PRODUCERS = 3
 SETTLE_S_MAX = 60.0
 #: What a mutant broke does not settle.
@@ -102,10 +103,10 @@ class Chaos:
         separate: bool = False,
         mutant: str | None = None,
         protocol: str = DEFAULT_PROTOCOL,
-        ordering: str = CAUSAL,
+        ordering: str = "",
         on_action: Callable[[Action], None] = lambda action: None,
     ) -> None:
-        """The ordering is that within virtually synchronous groups; other protocols have theirs."""
+        """The ordering is for protocols that let a domain choose one; empty: as they choose themselves."""
         self.cluster = LocalCluster(
             directory,
             nodes=nodes,
@@ -116,7 +117,7 @@ class Chaos:
         )
         self.seconds = seconds
         self.protocol = protocol
-        self.ordering = ordering
+        self.domain_settings = {"ordering": ordering} if ordering else {}
         self.random = Random(seed)
         self.mutant = mutant
         self.lies = mutant == "answers-before-fsync"
@@ -150,13 +151,13 @@ class Chaos:
         domain = ""
         if self.protocol != DEFAULT_PROTOCOL:
             domain = DOMAIN
-            settings = {"ordering": self.ordering} if self.protocol == CASTING else {}
-            create_domain(self.cluster.gateways, domain, self.protocol, settings)
+            create_domain(self.cluster.gateways, domain, self.protocol, self.domain_settings)
         create_groups(self.cluster.gateways, GROUPS, domain=domain)
 
     def _load(self) -> Load:
         """Where only each group by itself has a total order, nothing may be sent to several."""
-        set_size_max = 1 if self.protocol == CASTING and self.ordering == TOTAL else None
+        settings = named(self.protocol).parse(self.domain_settings, LEVEL)
+        set_size_max = None if settings.spans_groups else 1
         return Load(self.cluster.gateways, GROUPS, self.random.getrandbits(32), set_size_max)
 
     def _lie(self) -> None:

@@ -7,14 +7,19 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from ordercast.core.ids import group_name
+from ordercast.core.protocol import Orders
+from ordercast.protocols.catalogue import named
 from ordercast.sim.client import MessageKey
 from ordercast.v1.common_pb2 import Batch
 from ordercast.v1.membership_pb2 import Domain
 from ordercast.v1.sequencer_pb2 import LogEntry
 
 FINDINGS_MAX = 20
-#: The protocol whose groups are virtually synchronous.
-CASTING = "isis"
+
+
+def is_within(protocol: str) -> bool:
+    """Whether it orders each group by itself."""
+    return named(protocol).traits.orders == Orders.WITHIN
 
 
 @dataclass(slots=True)
@@ -43,12 +48,12 @@ class Evidence:
     seen: dict[tuple[str, str], list[tuple[int, bytes]]] = field(default_factory=dict)
     #: group -> replica -> entries.
     logs: dict[str, dict[str, list[LogEntry]]] = field(default_factory=dict)
-    #: group -> its domain, with protocol and settings. Without one it is ordered by SCALATOM.
+    #: group -> its domain, with protocol and settings. Without one it is in the domain that every cluster has.
     domains: dict[str, Domain] = field(default_factory=dict)
 
-    def casting(self) -> list[str]:
-        """Those of the groups that are virtually synchronous."""
-        return [id_ for id_ in self.logs if id_ in self.domains and self.domains[id_].protocol == CASTING]
+    def ordered_within(self) -> list[str]:
+        """Those of the groups that are ordered each by itself."""
+        return [id_ for id_ in self.logs if id_ in self.domains and is_within(self.domains[id_].protocol)]
 
     def of_groups(self, ids: Collection[str]) -> "Evidence":
         """What concerns these groups alone."""

@@ -172,7 +172,7 @@ def collect_logs(
             cluster = stub.DescribeCluster(DescribeClusterRequest(), timeout=CALL_S_MAX, wait_for_ready=True)
             try:
                 _collect(stub, cluster, evidence, groups)
-                if is_last or all(_is_read(stub, id_, evidence) for id_ in evidence.casting()):
+                if is_last or all(_is_read(stub, id_, evidence) for id_ in evidence.ordered_within()):
                     return
             except grpc.RpcError:
                 # Who was to be read is no replica any more, or was away for a moment: the next look knows.
@@ -208,7 +208,7 @@ def _collect(
             )
             responses = stub.Subscribe(iter([SubscribeRequest(start=start)]), timeout=60)
             logs[replica] = [LogEntry.FromString(e) for r in responses for e in r.deliveries.entries]
-    for id_ in evidence.casting():
+    for id_ in evidence.ordered_within():
         for replica, entries in evidence.logs[id_].items():
             evidence.logs[id_][replica] = with_hidden(peers[replica], id_, entries)
 

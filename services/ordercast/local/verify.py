@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 
 import grpc
 
-from ordercast.core.ids import KEY_BYTES
-from ordercast.local.casts import POSITION_BYTES
-from ordercast.local.evidence import CASTING
+from ordercast.core.protocol import Orders
 from ordercast.local.verify_casts import CastDomain, Lack
+from ordercast.protocols.catalogue import UnknownProtocol, named
 from ordercast.runtime.storage_format import next_offset_of
 from ordercast.v1.gateway_pb2 import (
     DescribeClusterRequest,
@@ -81,7 +80,8 @@ class Verifier:
         self.ends: dict[str, int] = {}
         #: (group, order key) that others have, and who.
         self.missed: dict[tuple[str, bytes], str] = {}
-        self.key_bytes = KEY_BYTES
+        #: Of an order key in the domain being read.
+        self.key_bytes = 0
         #: Nodes that did not answer, however often they were asked.
         self._silent: set[str] = set()
         self.on_progress = on_progress
@@ -94,7 +94,13 @@ class Verifier:
                 by_domain.setdefault(group.domain, []).append(group)
         protocols = {domain.name: domain.protocol for domain in cluster.domains}
         for name, groups in by_domain.items():
-            if protocols.get(name) == CASTING:
+            try:
+                traits = named(protocols[name]).traits
+            except UnknownProtocol as unknown:
+                self.report.problem(f"what the domain {name} promises is not known here: {unknown}")
+                continue
+            self.key_bytes = traits.key_bytes
+            if traits.orders == Orders.WITHIN:
                 self._check_casts(groups)
             else:
                 self._check_domain(groups)
@@ -104,7 +110,7 @@ class Verifier:
 
     def _check_domain(self, groups: list[Group]) -> None:
         """Merged by order key. What one group shows, every other destination must show at the same place."""
-        self.first_keys, self.ends, self.key_bytes = {}, {}, KEY_BYTES
+        self.first_keys, self.ends = {}, {}
         merged = heapq.merge(*(self._tagged(group) for group in groups), key=lambda item: item[0])
         present = {group.id: group for group in groups}
         key, entry, seen = b"", LogEntry(), [""]
@@ -167,7 +173,7 @@ class Verifier:
 
     def _check_casts(self, groups: list[Group]) -> None:
         """One group after the other; then what they say about each other."""
-        self.ends, self.key_bytes = {}, POSITION_BYTES
+        self.ends = {}
         present = {group.id: group for group in groups}
         domain = CastDomain(present)
         for group in groups:

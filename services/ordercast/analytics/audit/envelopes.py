@@ -9,7 +9,7 @@ import numpy as np
 
 from ordercast.analytics.audit.findings import DUPLICATE, KEY, Finding, Who, against, told, who
 from ordercast.analytics.audit.packs import ENTRY, RANGE
-from ordercast.analytics.audit.positions import RISING
+from ordercast.analytics.audit.positions import rises
 
 NOBODY = -1
 PLACE = np.dtype([("entry", ENTRY), ("by", "<i4")])
@@ -45,7 +45,7 @@ class EnvelopeRange:
         places["entry"][slots[new]] = entries[new]
         places["by"][slots[new]] = numbers[new]
         found = list(self._twice(domain, group_id, numbers, entries, slots))
-        if protocol in RISING:
+        if rises(protocol):
             found += self._keys(domain, group_id, np.unique(slots[new]))
         return found
 

@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ordercast.core.ids import KEY_BYTES
+
 RANGE = 1024
 POSITIONS, ENVELOPES, RUNS = SCOPES = ("positions", "envelopes", "runs")
 
@@ -144,12 +146,12 @@ def _entries(batch: pa.RecordBatch) -> np.ndarray:
 
 
 def _keys(keys: list[bytes], envelopes: np.ndarray) -> np.ndarray:
-    """A key as a number. That of SCALATOM is a number and the envelope's id, which is known: the number is enough.
+    """A key as a number. If it is a number and the envelope's id, which is known, the number is enough.
 
     Other keys, which need only be equal or different, are hashed.
     """
     joined = b"".join(keys)
-    if len(joined) == 24 * len(keys) and all(len(key) == 24 for key in keys):
+    if len(joined) == KEY_BYTES * len(keys) and all(len(key) == KEY_BYTES for key in keys):
         parts = np.frombuffer(joined, np.dtype([("number", ">u8"), ("id", "V16")]))
         if np.array_equal(parts["id"], envelopes):
             return parts["number"].astype("<u8")
@@ -157,5 +159,5 @@ def _keys(keys: list[bytes], envelopes: np.ndarray) -> np.ndarray:
 
 
 def _key(key: bytes, envelope: bytes) -> int:
-    is_plain = len(key) == 24 and key[8:] == envelope
+    is_plain = len(key) == KEY_BYTES and key[8:] == envelope
     return int.from_bytes(key[:8] if is_plain else blake2b(key, digest_size=8).digest(), "big")

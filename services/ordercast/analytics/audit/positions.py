@@ -6,6 +6,7 @@ with three replicas, the one that contradicts two others.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -22,12 +23,22 @@ from ordercast.analytics.audit.findings import (
     who,
 )
 from ordercast.analytics.audit.packs import ENTRY, RANGE
+from ordercast.core.protocol import Orders
+from ordercast.protocols.catalogue import protocols
 
 #: What stands at a position, and which of the known replicas said so; no replica: nobody has yet.
 PLACE = np.dtype([("entry", ENTRY), ("by", "<i4")])
 NOBODY = -1
-#: Protocols whose keys rise along every group.
-RISING = ("scalatom",)
+
+
+@cache
+def rises(protocol: str) -> bool:
+    """Whether its keys rise along every group, and are one for all groups of an envelope.
+
+    Of a protocol that is not installed here nothing is known.
+    """
+    known = protocols().get(protocol)
+    return known is not None and known.traits.orders == Orders.ACROSS
 
 
 @dataclass(slots=True)
@@ -112,12 +123,12 @@ class PositionRange:
         pairs = pairs[(pairs > 0) & (pairs <= RANGE)]
         pairs = pairs[(self.places["by"][pairs] != NOBODY) & (self.places["by"][pairs - 1] != NOBODY)]
         entries, before = self.places["entry"][pairs], self.places["entry"][pairs - 1]
-        if self.protocol in RISING:
-            rises = entries["key"] > before["key"]
+        if rises(self.protocol):
+            is_above = entries["key"] > before["key"]
             # Ties are broken by the id.
             for row in np.flatnonzero(entries["key"] == before["key"]).tolist():
-                rises[row] = bytes(entries["envelope"][row]) > bytes(before["envelope"][row])
-            for row, count in told(np.flatnonzero(~rises)):
+                is_above[row] = bytes(entries["envelope"][row]) > bytes(before["envelope"][row])
+            for row, count in told(np.flatnonzero(~is_above)):
                 yield self._pair(ORDER, "its key is not above that of the position before", int(pairs[row]), count)
         follows = entries["first_offset"] == before["first_offset"] + before["messages"]
         for row, count in told(np.flatnonzero(~follows)):

@@ -80,6 +80,15 @@ class Settings:
         """There is no total order over several groups."""
         return self.ordering != Ordering.TOTAL
 
+    @property
+    def untold_past(self) -> str:
+        if self.causality == Causality.TIMESTAMPS:
+            return ""
+        return (
+            f"has the setting causality={self.causality}: its members keep causality among themselves, and do not "
+            f"tell readers what messages come after. That needs causality={Causality.TIMESTAMPS}"
+        )
+
 
 # -------------------------------------------------------------------------------------- as users write them
 

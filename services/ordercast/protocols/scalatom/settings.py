@@ -58,6 +58,10 @@ class Settings:
     def spans_groups(self) -> bool:
         return True
 
+    @property
+    def untold_past(self) -> str:
+        return ""
+
 
 # -------------------------------------------------------------------------------------- as users write them
 

@@ -12,6 +12,7 @@ somebody has measured is put beside them.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -20,11 +21,13 @@ from ordercast.core.view import FIRST
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.isis.era import key_of
 from ordercast.protocols.isis.machine import Isis
+from ordercast.protocols.isis.protocol import NAME
 from ordercast.protocols.isis.settings import FlushKind, Ordering, Settings
 from ordercast.sim.isis.caster import TIMER, Caster, CasterSettings, CastPlan
 from ordercast.sim.isis.cluster import IsisCluster
 from ordercast.sim.isis.scenario import IsisScenario
 from ordercast.sim.network import NetworkSettings
+from ordercast.sim.paper import Figure, Paper, Say, Table, rows_from
 from ordercast.v1.isis_pb2 import Cast
 from ordercast.v1.membership_pb2 import DomainView, GroupView
 
@@ -32,15 +35,16 @@ DELAY_S = 0.001
 #: Longer than any run.
 NEVER_S = 1e6
 
-Figure = float | str | None
-
 
 @dataclass(slots=True)
 class Section:
-    """One table: what it shows, and rows with the same columns."""
+    """One table: what it shows, and rows with the same columns. See `rows_from` for what the columns are."""
 
     title: str
     rows: list[dict[str, Figure]]
+    keys: tuple[str, ...]
+    beside: dict[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
 
 # ------------------------------------------------------------------------------------------------ the setting
@@ -242,7 +246,8 @@ def abcast(ks: Iterable[int] = range(1, 17)) -> Section:
     # Ours has common offsets in a causal domain too, so casts are listed there; no delivery waits for that.
     for k in (1, 16):
         found.append(_abcast_row("CBCAST, listed for log", k, 1.0, resting_token(k, total=False)))
-    return Section("Multicasts per cast; one sets-order for k of them [5.2]", found)
+    title = "Multicasts per cast; one sets-order for k of them [5.2]"
+    return Section(title, found, ("what", "k"), {"measured": "published"})
 
 
 # -------------------------------------------------------------------------------------- [5.5, 7.4] views
@@ -285,7 +290,9 @@ def flush(kind: FlushKind, ns: Iterable[int] = range(3, 25)) -> Section:
             }
         )
     how = "n^2: everyone tells everyone" if kind == FlushKind.ALL else "2n: with a coordinator"
-    return Section(f"Messages of a flush, {how}; acks say that the cut is on disk [5.5]", found)
+    title = f"Messages of a flush, {how}; nobody sends to itself; acks say that the cut is on disk [5.5]"
+    beside = {"one_leaves": "published", "one_joins": "published"}
+    return Section(title, found, ("n",), beside, left_out=("none_to_itself",))
 
 
 def additions(ns: Iterable[int] = (3, 6, 12, 24)) -> dict[int, Count]:
@@ -312,7 +319,8 @@ def addition(counts: Mapping[int, Count]) -> Section:
         }
         for n, count in counts.items()
     ]
-    return Section("Messages to add a member to a group of n [7.4]", found)
+    title = "Messages to add a member to a group of n [7.4]"
+    return Section(title, found, ("n",), {"sum": "published_about"})
 
 
 def completion(counts: Mapping[int, Count]) -> Section:
@@ -328,7 +336,8 @@ def completion(counts: Mapping[int, Count]) -> Section:
         }
         for n, count in counts.items()
     ]
-    return Section("What else is sent to add a member, for a durable view and a log of one message", found)
+    title = "What else is sent to add a member, for a durable view and a log of one message"
+    return Section(title, found, ("n",))
 
 
 # ------------------------------------------------------------------------------- [5.4, 6.3] timestamps
@@ -391,7 +400,8 @@ def timestamps() -> Section:
         }
         for what, count in settings.items()
     ]
-    return Section("Bytes of a timestamp in a group of 64, and of stability beside it [5.4, 8 note 14]", found)
+    title = "Bytes of a timestamp in a group of 64, and of stability beside it [5.4, 8 note 14]"
+    return Section(title, found, ("what",), {"as_sent": "published"})
 
 
 def locality(bursts: Iterable[int] = (1, 4, 16)) -> Section:
@@ -409,7 +419,8 @@ def locality(bursts: Iterable[int] = (1, 4, 16)) -> Section:
                 "bytes_as_sent": mean(count.stamps),
             }
         )
-    return Section("Timestamps of casts in a ring of 8 groups, 4 members each, sent in bursts [6.3]", found)
+    title = "Timestamps of casts in a ring of 8 groups, 4 members each, sent in bursts [6.3]"
+    return Section(title, found, ("burst",), {"share_with_stamp": "published_at_most"})
 
 
 # ----------------------------------------------------------------------------- [8] Tables II and III
@@ -459,7 +470,7 @@ def published_times(title: str, table: Mapping[int, Sequence[float]], ours: Curv
             if ours is not None:
                 row[f"ours_{column}"] = shortened(ours.get(destinations, {}).get(column))
         found.append(row)
-    return Section(title, found)
+    return Section(title, found, ("destinations",), {f"ours_{column}": column for column in COLUMNS})
 
 
 # ------------------------------------------------------------------------------------------------- all of it
@@ -493,3 +504,34 @@ def sections(cbcast_ours: Curve | None = None, abcast_ours: Curve | None = None)
         "locality": locality(),
         **tables(cbcast_ours, abcast_ours),
     }
+
+
+def tables_of(found: Mapping[str, Section]) -> list[Table]:
+    return [
+        Table(
+            f"ISIS: {section.title}",
+            rows_from(
+                name.replace("_", " "),
+                section.rows,
+                keys=section.keys,
+                beside=section.beside,
+                left_out=section.left_out,
+            ),
+        )
+        for name, section in found.items()
+    ]
+
+
+def measured(seconds: float, save: Path | None, say: Say) -> list[Table]:
+    """Tables II and III, on a cluster of ours."""
+    from ordercast.bench import curves
+    from ordercast.bench.saving import save_curves
+
+    found = curves.run(NAME, seconds, say)
+    if save is not None:
+        published = {curves.CBCAST: published_curve(CBCAST), curves.ABCAST: published_curve(ABCAST)}
+        save_curves(found, published, save)
+    return tables_of(tables(found.cbcast, found.abcast))
+
+
+PAPER = Paper(tables=lambda: tables_of(sections()), measured=measured)

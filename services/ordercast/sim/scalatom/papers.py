@@ -14,18 +14,12 @@ from typing import Any
 from ordercast.core.machine import Deliver
 from ordercast.core.packets import FIELD_OF
 from ordercast.protocols.scalatom.settings import Settings
+from ordercast.sim.paper import Paper, Row, Table
 from ordercast.sim.scalatom.stage import Stage
 
 DELAY_S = 0.001
 #: Message kinds of the protocol proper.
 COUNTED = ("disseminate", "rec_ts", "prepare", "promise", "accept", "accepted", "decide", "gossip")
-
-
-@dataclass(slots=True)
-class Row:
-    what: str
-    published: float | str
-    measured: float | str
 
 
 @dataclass(slots=True)
@@ -173,3 +167,6 @@ def rows(ds: Sequence[int] = range(2, 13), groups: Sequence[int] = (1, 10, 100, 
         what = f"bytes sent for one multicast, d = 3, groups in the system: {number}"
         result.append(Row(what, "independent of it", count.bytes_all))
     return result
+
+
+PAPER = Paper(tables=lambda: [Table("SCALATOM, Table 2", rows())])
