@@ -346,3 +346,25 @@ def link_errors(markdown: str, path: Path) -> list[str]:
         if not (base / target.lstrip("/")).exists():
             errors.append(f"{path.relative_to(ROOT)}: no such file: {target}")
     return errors
+
+
+# --- Protocols: only their own folders know them by name
+
+
+@cache
+def protocol_names() -> tuple[str, ...]:
+    """Folders of `protocols` that export a protocol."""
+    home = SERVICES / PACKAGE / "protocols"
+    exported = (path for path in repository_files() if path.name == "protocol.py" and path.parent.parent == home)
+    return tuple(sorted(path.parent.name for path in exported))
+
+
+def protocol_name_errors(source: str, module: str, names: tuple[str, ...]) -> list[str]:
+    """Lines that name a protocol, in whatever way, outside `protocols/<p>` and `sim/<p>`."""
+    errors = []
+    for name in names:
+        own = (f"{PACKAGE}.protocols.{name}", f"{PACKAGE}.sim.{name}")
+        if module != CATALOGUE and not any(within(module, package) for package in own):
+            word = re.compile(rf"(?<![a-z]){name}(?![a-z])", re.IGNORECASE)
+            errors += word_errors(source, module, word)
+    return errors

@@ -6,7 +6,7 @@ same verdict about each range: next, deliver; at or below the last, duplicate; b
 
 **What is forgotten.** A producer is forgotten at a distance in the order from where it was last heard of, and when
 its set has too many of them (`forgetting.py`). Both depend on nothing but the envelopes to that set, so all groups
-of the set forget at the same point. Groups without an order in common (isis) do not count the producers of sets
+of the set forget at the same point. Groups without an order in common do not count the producers of sets
 that they share, since they would not forget at the same point.
 
 **What a producer meets that was forgotten:**

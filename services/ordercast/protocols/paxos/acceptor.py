@@ -3,7 +3,7 @@
 [Paxos] An acceptor promises rounds and votes in them, and never forgets either before the instance is closed. It
 does not know quorums: whose votes count in which group is the proposer's business. What is left of a group that is
 gone is closed with what else its gateway finished. It serves a group in the configuration that it has started in;
-handover.py in this folder is about how it starts, and what it tells those who follow. [SCALATOM E8] A closed
+handover.py in this folder is about how it starts, and what it tells those who follow. A closed
 instance is never reopened. "Closed" is kept per gateway incarnation as a counter (all below it are closed), and as
 single buried ids where the incarnation ended before it could raise the counter.
 """
@@ -283,7 +283,7 @@ class Acceptor:
         return finished is not None and counter_of(instance) in finished
 
     def close_finished(self, incarnation: int, done: int, open_: Collection[int]) -> Records:
-        """[SCALATOM E8] At an acceptor, `done` takes effect at once."""
+        """At an acceptor, `done` takes effect at once."""
         if incarnation < self.retired or not done:
             return []
         finished = self.done.setdefault(incarnation, Finished())

@@ -1,7 +1,7 @@
 """The proposers of one process: many instances at once.
 
 [Paxos] with qualified majorities as quorums: the acceptors of every group of an instance must reach a
-majority, and two such quorums meet in every group. [SCALATOM 3.6] needs uniform agreement and termination.
+majority, and two such quorums meet in every group. Its clients need uniform agreement and termination.
 
 Round 0 belongs to one incarnation that the instance names, so it may skip phase 1. Everyone else, and that
 process after a restart, starts with phase 1 in a higher round: otherwise L could have 5 chosen by {a1, a2}
