@@ -8,10 +8,11 @@ protocols, and whoever needs something that is a protocol's own, such as a machi
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from typing import Protocol as Interface
 
-from ordercast.core.machine import Machine
+if TYPE_CHECKING:  # whoever asks for traits does not want to wait for it
+    from ordercast.core.machine import Machine
 
 
 class Orders(StrEnum):
@@ -139,7 +140,7 @@ class RecordScope(Interface):
 
 
 class ReplicaFactory(Interface):
-    def __call__(self, process: str, settings: Mapping[str, str], *, observe: bool) -> dict[str, Machine]:
+    def __call__(self, process: str, settings: Mapping[str, str], *, observe: bool) -> "dict[str, Machine]":
         """The machines of a process that holds replicas, by role. One has the protocol's name as its role."""
         ...
 
@@ -158,7 +159,7 @@ class Protocol:
     seen: SeenCodec
     records: RecordScope
     #: The machines of a process that holds acceptors, by role.
-    acceptor: Callable[[str], dict[str, Machine]] | None = None
+    acceptor: "Callable[[str], dict[str, Machine]] | None" = None
     #: Checks a group's own settings, given its domain's; None if groups have none. It raises a ValueError as well.
     check_group: Callable[[Mapping[str, str], Mapping[str, str]], None] | None = None
 

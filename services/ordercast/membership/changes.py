@@ -10,17 +10,19 @@ What is on the disk of a member can be lost. Then it takes no part in the config
 forgotten what it promised there, and the next configuration takes it in again as a newcomer, or another in its
 place. Majorities are still counted of all members: with too many lost ones there is no way on.
 
-In groups with views (changing_views.py) a change is about the placement: `next` says what it will be, and begins
-by becoming it. Which views follow from that, and when, is decided apart from it.
+That is so in groups with configurations. What differs in others, such as those with views, is in kinds/: here is
+what changes have in common.
 
 Functions of the agreed state alone. What is refused has changed nothing.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from ordercast.core.members import completed_of, has_views, learners_of, places_of
+from ordercast.core.members import places_of
 from ordercast.core.quorums import has_majority
+from ordercast.membership.kinds import kind_of
+from ordercast.membership.kinds.members import Cluster, exchanged, members_of
 from ordercast.membership.names import quoted
 from ordercast.membership.placement import is_usable, least_missed, place_one
 from ordercast.membership.refusals import bad_argument, precondition
@@ -37,26 +39,10 @@ from ordercast.v1.membership_pb2 import (
 )
 
 
-def members_of(configuration: Group | Configuration) -> list[str]:
-    return sorted({*configuration.replicas, *configuration.acceptors})
-
-
 def everyone_of(group: Group) -> list[str]:
     """Whoever is, was or will be a member, as long as it matters."""
     configurations = {*members_of(group), *members_of(group.previous), *members_of(group.next)}
     return sorted({*configurations, *group.placement, *group.leaving})
-
-
-def seats_of(group: Group) -> list[str]:
-    """Who should be a member."""
-    return sorted(group.placement) if has_views(group) else members_of(group)
-
-
-def newcomers_of(group: Group) -> list[str]:
-    """Who has to have the log before `next` begins."""
-    if has_views(group):
-        return [name for name in group.next.replicas if name not in group.placement]
-    return learners_of(group)
 
 
 def is_changing(group: Group) -> bool:
@@ -64,14 +50,6 @@ def is_changing(group: Group) -> bool:
 
 
 # ---------------------------------------------------------------------------------------------- preparing
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """What a change may look at."""
-
-    nodes: Mapping[str, Node]
-    groups: Collection[Group]
 
 
 def prepared(group: Group, change: ChangeReplicas, cluster: Cluster) -> Configuration:
@@ -85,15 +63,12 @@ def prepared(group: Group, change: ChangeReplicas, cluster: Cluster) -> Configur
         leaving = _removed(group, change.node, cluster)
     else:
         leaving = change.node or least_missed(group, cluster.nodes, cluster.groups)
-        _check_member(group, leaving, seats_of(group))
+        _check_member(group, leaving, kind_of(group).seats(group))
         newcomer = _replacement(group, leaving, change.to, cluster)
     if leaving == newcomer:
         replicas, acceptors = list(group.replicas), list(group.acceptors)
-    elif has_views(group):
-        replicas, acceptors = _exchanged(group.placement, leaving, newcomer), []
     else:
-        replicas = _exchanged(group.replicas, leaving, newcomer)
-        acceptors = _acceptors(group, leaving, newcomer, replicas, cluster)
+        replicas, acceptors = kind_of(group).next_members(group, leaving, newcomer, cluster)
     return Configuration(number=group.configuration + 1, replicas=sorted(replicas), acceptors=sorted(acceptors))
 
 
@@ -114,8 +89,7 @@ def _check_may_change(group: Group) -> None:
             f"another change of the group {group.name} is under way: configuration {group.next.number} is being "
             "prepared; wait until it is done, or cancel it"
         )
-    # Views change whenever processes come and go, and that is no change of where the group should be.
-    if group.HasField("previous") and not has_views(group):
+    if kind_of(group).has_begun(group):
         raise precondition(
             f"another change of the group {group.name} is under way: configuration {group.configuration} has "
             "begun, and a majority has yet to start in it; wait until it is done"
@@ -125,22 +99,18 @@ def _check_may_change(group: Group) -> None:
 
 def has_survivors(group: Group) -> bool:
     """A majority hands over what it has, or nothing can follow: the lost ones may have decided something."""
-    return all(has_majority(members, _left_of(group, members)) for _, members in _handing_over(group))
-
-
-def _handing_over(group: Group) -> list[tuple[str, Collection[str]]]:
-    if has_views(group):
-        return [("members of the last complete view", completed_of(group).replicas)]
-    return [("replicas", group.replicas), ("acceptors", group.acceptors)]
+    return all(
+        has_majority(members, _left_of(group, members)) for _, members in kind_of(group).handing_over(group)
+    )
 
 
 def _left_of(group: Group, members: Iterable[str]) -> list[str]:
-    lost = [*group.lost, *group.previous.lost] if has_views(group) else group.lost
+    lost = kind_of(group).lost(group)
     return [name for name in members if name not in lost]
 
 
 def check_has_survivors(group: Group) -> None:
-    for kind, members in _handing_over(group):
+    for kind, members in kind_of(group).handing_over(group):
         left = _left_of(group, members)
         if not has_majority(members, left):
             raise precondition(
@@ -171,12 +141,13 @@ def _removed(group: Group, node: str, cluster: Cluster) -> str:
 
 def _replacement(group: Group, leaving: str, to: str, cluster: Cluster) -> str:
     """Itself, if what it had is lost and it can start afresh, or nobody else can."""
-    if to == leaving and has_views(group):
+    restores_lost = kind_of(group).restores_lost
+    if to == leaving and not restores_lost:
         raise precondition(
             f"{leaving} needs no change to be a replica of the group {group.name}: one that lost what it had "
             "stored comes back by itself when a view without it is complete"
         )
-    is_lost = leaving in group.lost and not has_views(group)
+    is_lost = leaving in group.lost and restores_lost
     if to == leaving and not is_lost:
         raise precondition(
             f"{leaving} has what it stored of the group {group.name}: only a member that lost it starts afresh "
@@ -233,11 +204,11 @@ def _place(group: Group, leaving: str, cluster: Cluster) -> str | None:
     nodes = cluster.nodes
     replicas = places_of(group)
     if leaving and leaving not in replicas:
-        others = _exchanged(group.acceptors, leaving, "")
+        others = exchanged(group.acceptors, leaving, "")
         return place_one("consensus", others, nodes, cluster.groups, without=(leaving,), preferred=group.replicas)
     # Where an acceptor is, or can be: so replicas and acceptors stay together.
     preferred = [name for name, node in nodes.items() if is_usable(node, "consensus")]
-    others = _exchanged(replicas, leaving, "")
+    others = exchanged(replicas, leaving, "")
     return place_one("sequencer", others, nodes, cluster.groups, without=(leaving,), preferred=preferred)
 
 
@@ -248,59 +219,13 @@ def _no_place(group: Group) -> Exception:
     )
 
 
-def _exchanged(members: Iterable[str], leaving: str, newcomer: str) -> list[str]:
-    """The newcomer in the place of the leaving one, where that is; or besides, if nobody leaves."""
-    members = list(members)
-    if leaving and leaving not in members:
-        return members
-    left = [name for name in members if name != leaving]
-    return [*left, newcomer] if newcomer else left
-
-
-def _acceptors(
-    group: Group, leaving: str, newcomer: str, replicas: Collection[str], cluster: Cluster
-) -> list[str]:
-    """Where the replicas are, if they were there; else they stay, but for the one on the node that leaves."""
-    votes = bool(newcomer) and is_usable(cluster.nodes[newcomer], "consensus")
-    if members_of(group) == sorted(group.replicas) == sorted(group.acceptors) and (votes or not newcomer):
-        return list(replicas)
-    if leaving not in group.acceptors:
-        return list(group.acceptors)
-    others = _exchanged(group.acceptors, leaving, "")
-    if votes and newcomer not in others:
-        return [*others, newcomer]
-    placed = place_one("consensus", others, cluster.nodes, cluster.groups, without=(leaving,), preferred=replicas)
-    if placed is not None:
-        return [*others, placed]
-    if newcomer or not others:
-        raise precondition(
-            f"{leaving} is an acceptor of the group {group.name}, and there is no other node with the service "
-            "consensus that can take something new"
-        )
-    return others
-
-
 # ------------------------------------------------------------------------------------------------ changing
 
 
 def begin(group: Group, incarnation_last: int) -> None:
-    """`next` is the configuration from now on, and nobody has started in it."""
+    """What was prepared as `next` is so from now on."""
     check_has_survivors(group)
-    if has_views(group):
-        group.placement[:] = group.next.replicas
-        group.ClearField("next")
-        return
-    previous = Configuration(
-        number=group.configuration, replicas=group.replicas, acceptors=group.acceptors, lost=group.lost
-    )
-    group.configuration = group.next.number
-    group.replicas[:] = group.next.replicas
-    group.acceptors[:] = group.next.acceptors
-    group.ClearField("next")
-    group.ClearField("lost")
-    group.previous.CopyFrom(previous)
-    group.starting[:] = members_of(group)
-    group.incarnation_before = incarnation_last
+    kind_of(group).begin(group, incarnation_last)
 
 
 def check_begins(group: Group, number: int) -> None:
@@ -313,14 +238,10 @@ def check_begins(group: Group, number: int) -> None:
 
 
 def record_started(group: Group, number: int, members: Collection[str]) -> bool:
-    """Whether that was news. Who started in the meantime and lost it again does not count.
-
-    In a group with views it is about a view that is complete, and these have installed it.
-    """
+    """Whether that was news. Who started in the meantime and lost it again does not count."""
     if group.configuration != number:
         raise precondition(f"the group {group.name} is in configuration {group.configuration}, not {number}")
-    if has_views(group) and group.HasField("previous"):
-        raise precondition(f"view {number} of the group {group.name} is not complete: nobody has installed it")
+    kind_of(group).check_can_start(group)
     strangers = [name for name in members if name not in members_of(group)]
     if strangers:
         raise bad_argument(f"{quoted(strangers[0])} is no member of the group {group.name}")
@@ -344,20 +265,11 @@ class Loss:
 
 
 def loss_of(group: Group, node: str, incarnation: int | None) -> Loss:
-    """`incarnation` is the life that found it so when it started; None if the whole disk is gone.
-
-    A member that is not known to have started may have: then it has stamped and voted in this configuration, and
-    must not start once more. But what was damaged when the configuration began is from before, and a life that is
-    older than the configuration reports nothing else. It may be the very reason for the configuration, if the
-    member is restored in its own place, and is reported until that is done.
-    """
+    """`incarnation` is the life that found it so when it started; None if the whole disk is gone."""
     before = node in members_of(group.previous) and node not in group.previous.lost
     if node not in members_of(group) or node in group.lost:
         return Loss(before, False)
-    if has_views(group):
-        return Loss(before, True)  # Whoever lost something is left out of the next view, and comes back behind it.
-    is_old = incarnation is not None and incarnation <= group.incarnation_before
-    return Loss(before, before or not (is_old and node in group.starting))
+    return Loss(before, kind_of(group).is_loss_from_now(group, node, incarnation, before=before))
 
 
 def lose(group: Group, node: str, incarnation: int | None) -> bool:

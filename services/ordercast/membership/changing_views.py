@@ -15,7 +15,8 @@ late. Functions of the agreed state alone. What is refused has changed nothing.
 
 from collections.abc import Mapping, Sequence
 
-from ordercast.core.members import completed_of, has_views
+from ordercast.core.members import completed_of, kind_of
+from ordercast.core.protocol import Members
 from ordercast.core.quorums import has_majority
 from ordercast.membership.names import quoted
 from ordercast.membership.refusals import bad_argument, precondition
@@ -61,7 +62,7 @@ def complete(group: Group, number: int, epoch: int) -> None:
 
 
 def _check_has_views(group: Group) -> None:
-    if not has_views(group):
+    if kind_of(group) != Members.VIEWS:
         raise precondition(f"the group {group.name} has no views: its domain's protocol works without them")
 
 

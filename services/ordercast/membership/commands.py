@@ -9,19 +9,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ordercast.core.errors import InvariantBroken
-from ordercast.core.members import has_views
 from ordercast.membership import settings as limits
-from ordercast.membership.changes import (
-    Cluster,
-    begin,
-    check_begins,
-    everyone_of,
-    lose,
-    newcomers_of,
-    prepared,
-    record_started,
-)
+from ordercast.membership.changes import begin, check_begins, everyone_of, lose, prepared, record_started
 from ordercast.membership.changing_views import complete, define
+from ordercast.membership.kinds import kind_of
+from ordercast.membership.kinds.members import Cluster
 from ordercast.membership.refusals import Code, Refused, bad_argument, precondition
 from ordercast.protocols.catalogue import level_of
 from ordercast.v1.membership_pb2 import (
@@ -89,7 +81,7 @@ def not_understood(command: Command, level: int) -> str | None:
 def _change_replicas(state: "State", change: ChangeReplicas, result: CommandResult) -> None:
     group = state.group_called(change.group)
     group.next.CopyFrom(prepared(group, change, Cluster(state.nodes, state.groups.values())))
-    if not newcomers_of(group):
+    if not kind_of(group).newcomers(group):
         begin(group, state.incarnation_last)
     state.stamp(group)
     result.group.CopyFrom(group)
@@ -97,7 +89,7 @@ def _change_replicas(state: "State", change: ChangeReplicas, result: CommandResu
 
 def _cancel_change(state: "State", cancel: CancelChange, result: CommandResult) -> None:
     group = state.group_called(cancel.group)
-    if group.HasField("previous") and not has_views(group):
+    if kind_of(group).has_begun(group):
         raise precondition(
             f"configuration {group.configuration} of the group {group.name} has begun: it is too late to cancel it"
         )

@@ -5,25 +5,18 @@ belief, and so is who is missing for how long. A new leader hears for itself, an
 belief is wrong, a configuration begins before somebody has the log, and waits for it, or a replica moves that need
 not have.
 
-Every duty is a command that says what it is about, so that it is not begun twice. In groups with views, changes
-are about where they should be, and the views follow from that (view_duties.py).
+Every duty is a command that says what it is about, so that it is not begun twice. What differs between kinds of
+groups is in kinds/; those with views have duties besides (view_duties.py).
 """
 
 from collections.abc import Container, Iterator, Mapping
+from functools import partial
 from itertools import islice
 
-from ordercast.core.members import has_views
-from ordercast.membership.changes import (
-    Cluster,
-    has_survivors,
-    is_changing,
-    loss_of,
-    members_of,
-    newcomers_of,
-    prepared,
-    seats_of,
-)
+from ordercast.membership.changes import has_survivors, is_changing, loss_of, prepared
 from ordercast.membership.commands import CHANGES_LEVEL
+from ordercast.membership.kinds import kind_of
+from ordercast.membership.kinds.members import Cluster, members_of
 from ordercast.membership.refusals import Refused
 from ordercast.membership.settings import LEVEL, LOST_PER_COMMAND_MAX, MembershipSettings
 from ordercast.membership.state import State
@@ -137,11 +130,10 @@ class _Round:
         return loss.before or loss.now
 
     def _go_on(self, group: Group) -> Iterator[Duty]:
-        if not has_views(group):
-            yield from self._record_started(group)
+        yield from self._record_started(group)
         if not (group.HasField("next") and has_survivors(group)):
             return
-        newcomers = newcomers_of(group)
+        newcomers = kind_of(group).newcomers(group)
         if all(self._has_caught_up(group, name) for name in newcomers):
             begin = BeginConfiguration(group=group.id, configuration=group.next.number)
             yield f"change {group.id}", Command(begin_configuration=begin)
@@ -149,7 +141,7 @@ class _Round:
             yield f"change {group.id}", Command(cancel_change=CancelChange(group=group.id))
 
     def _record_started(self, group: Group) -> Iterator[Duty]:
-        started = [name for name in group.starting if self._reported(group, name).started]
+        started = kind_of(group).started(group, partial(self._reported, group))
         if started:
             record = RecordStarted(group=group.id, configuration=group.configuration, members=started)
             yield f"started {group.id}", Command(record_started=record)
@@ -170,13 +162,13 @@ class _Round:
     # ----------------------------------------------------------------------------------------- new changes
 
     def _restore(self) -> Iterator[Duty]:
-        """Members that lost what they had, and are there. Views leave them out and take them in by themselves."""
+        """Members that lost what they had, and are there, unless their kind of group takes them in by itself."""
         restored = [group for group in self.groups if is_changing(group) and _stays_in_place(group)]
         room = self.settings.moves_at_once - len(restored)
         wanted = (
             (group, name)
             for group in self._in_turn("restore")
-            if not has_views(group)
+            if kind_of(group).restores_lost
             for name in group.lost
             if not (self.state.nodes[name].suspected or self.state.nodes[name].ended)
         )
@@ -190,7 +182,7 @@ class _Round:
         under_way = [group for group in self.groups if _is_relieving(group, leaving)]
         room = self.settings.moves_at_once - len(under_way)
         groups = self._in_turn("relieve")
-        wanted = ((group, name) for group in groups for name in seats_of(group) if name in leaving)
+        wanted = ((group, name) for group in groups for name in kind_of(group).seats(group) if name in leaving)
         # Whoever is lost and has no other place stays, and is restored when it is there.
         yield from self._replacements("relieve", wanted, room, in_place=False)
 
@@ -233,7 +225,7 @@ class _Round:
 
 def _stays_in_place(group: Group) -> bool:
     other = group.next if group.HasField("next") else group.previous
-    return not has_views(group) and members_of(group) == members_of(other)
+    return kind_of(group).restores_lost and members_of(group) == members_of(other)
 
 
 def _is_relieving(group: Group, nodes: Container[str]) -> bool:
@@ -241,7 +233,7 @@ def _is_relieving(group: Group, nodes: Container[str]) -> bool:
     if not is_changing(group):
         return False
     if group.HasField("next"):
-        old, new = seats_of(group), members_of(group.next)
+        old, new = kind_of(group).seats(group), members_of(group.next)
     else:
-        old, new = members_of(group.previous), seats_of(group)
+        old, new = members_of(group.previous), kind_of(group).seats(group)
     return any(name in nodes and name not in new for name in old)

@@ -12,9 +12,9 @@ from google.protobuf.message import DecodeError
 
 from ordercast.core.errors import InvariantBroken
 from ordercast.core.ids import group_id, group_name
-from ordercast.core.protocol import Members
 from ordercast.membership import settings as limits
 from ordercast.membership.commands import CHANGES_LEVEL, COMMANDS, check_level, check_understands, too_early
+from ordercast.membership.kinds import KINDS
 from ordercast.membership.names import (
     InvalidName,
     check_address,
@@ -458,10 +458,7 @@ class State:
             retention=create.retention,
             settings=settings,
         )
-        if traits.members == Members.VIEWS:
-            # The first view is complete from the beginning: there is nothing before it.
-            group.placement[:] = placement.replicas
-            group.incarnations[:] = [self.nodes[name].incarnation for name in placement.replicas]
+        KINDS[traits.members].found(group, self.nodes)
         self.stamp(group)
         self.groups[group.name] = group
         result.group.CopyFrom(group)
