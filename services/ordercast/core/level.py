@@ -7,6 +7,9 @@ then on refuses nodes without it.
     1   groups change their replicas; nodes are drained, removed, and readmitted with a new disk
     2   groups have views, if their domain's protocol changes members that way
     3   envelopes name the clients of their producers, and groups remember only so many producers of a set
+    4   nodes say which protocols they have from installed packages, and domains may have those that all nodes have
 """
 
-LEVEL = 3
+LEVEL = 4
+#: From this level on protocols of installed packages can be used.
+INSTALLED_LEVEL = 4

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ordercast.core.errors import InvariantBroken
+from ordercast.core.level import INSTALLED_LEVEL
 from ordercast.membership import settings as limits
 from ordercast.membership.changes import begin, check_begins, everyone_of, lose, prepared, record_started
 from ordercast.membership.changing_views import complete, define
+from ordercast.membership.installed import checked_protocols
 from ordercast.membership.kinds import kind_of
 from ordercast.membership.kinds.members import Cluster
 from ordercast.membership.refusals import Code, Refused, bad_argument, precondition
@@ -27,6 +29,7 @@ from ordercast.v1.membership_pb2 import (
     DrainNode,
     GiveUpDisk,
     Node,
+    NoteProtocols,
     RaiseLevel,
     RecordLost,
     RecordStarted,
@@ -49,6 +52,8 @@ def too_early(kind: str, level: int) -> str | None:
             f"not all nodes run software that knows views: the cluster has level {level}, and that takes level "
             f"{VIEWS_LEVEL}; it rises by itself when every registered node runs newer software"
         )
+    if kind == "note_protocols" and level < INSTALLED_LEVEL:
+        return f"not all nodes run software that knows protocols of packages: that takes level {INSTALLED_LEVEL}"
     if kind in COMMANDS and kind != "raise_level" and level < CHANGES_LEVEL:
         return (
             "not all nodes run software that can change replicas, drain and remove nodes, or give up disks: the "
@@ -157,6 +162,14 @@ def _give_up_disk(state: "State", command: GiveUpDisk, result: CommandResult) ->
     result.node.CopyFrom(node)
 
 
+def _note_protocols(state: "State", command: NoteProtocols, result: CommandResult) -> None:
+    node = state.node_in(command.node, command.incarnation)
+    protocols = checked_protocols(command.protocols, state.level)
+    if list(node.protocols) != protocols:
+        node.protocols[:] = protocols
+        state.stamp(node)
+
+
 def _drain_node(state: "State", drain: DrainNode, result: CommandResult) -> None:
     node = state.node_called(drain.node)
     if node.draining != drain.draining:
@@ -246,4 +259,5 @@ COMMANDS: dict[str, Handler] = {
     "drain_node": _drain_node,
     "remove_node": _remove_node,
     "raise_level": _raise_level,
+    "note_protocols": _note_protocols,
 }

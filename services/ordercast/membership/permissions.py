@@ -46,6 +46,7 @@ SPEAKERS: dict[str, Speaker] = {
     "raise_level": Speaker.LEADER,
     "define_view": Speaker.LEADER,
     "complete_view": Speaker.LEADER,
+    "note_protocols": Speaker.LEADER,
 }
 
 #: Reasons of refusals that rest on what this member has heard of nodes: one that does not lead may be behind.

@@ -13,12 +13,13 @@ from collections.abc import Container, Iterator, Mapping
 from functools import partial
 from itertools import islice
 
+from ordercast.core.level import INSTALLED_LEVEL
 from ordercast.membership.changes import has_survivors, is_changing, loss_of, prepared
 from ordercast.membership.commands import CHANGES_LEVEL
 from ordercast.membership.kinds import kind_of
 from ordercast.membership.kinds.members import Cluster, members_of
 from ordercast.membership.refusals import Refused
-from ordercast.membership.settings import LEVEL, LOST_PER_COMMAND_MAX, MembershipSettings
+from ordercast.membership.settings import LEVEL, LOST_PER_COMMAND_MAX, PROTOCOLS_MAX, MembershipSettings
 from ordercast.membership.state import State
 from ordercast.v1.membership_pb2 import (
     REPLICA_CHANGE_REPLACE,
@@ -30,6 +31,7 @@ from ordercast.v1.membership_pb2 import (
     GroupProgress,
     HeartbeatRequest,
     Node,
+    NoteProtocols,
     RaiseLevel,
     RecordLost,
     RecordStarted,
@@ -88,6 +90,8 @@ class _Round:
             yield from self._raise_level()
         if self.state.level < CHANGES_LEVEL:
             return
+        if self.state.level >= INSTALLED_LEVEL:
+            yield from self._note_protocols()
         yield from self._record_lost()
         for group in self.groups:
             yield from self._go_on(group)
@@ -107,6 +111,15 @@ class _Round:
         if nodes and level > self.state.level:
             incarnations = {name: nodes[name].incarnation for name in sorted(nodes)}
             yield "level", Command(raise_level=RaiseLevel(level=level, incarnations=incarnations))
+
+    def _note_protocols(self) -> Iterator[Duty]:
+        """Of nodes that registered before all members knew of protocols from packages."""
+        for name in sorted(self.heartbeats):
+            heartbeat, node = self.heartbeats[name], self.state.nodes[name]
+            found = sorted(set(heartbeat.protocols))
+            if found != list(node.protocols) and len(found) <= PROTOCOLS_MAX:
+                note = NoteProtocols(node=name, incarnation=heartbeat.incarnation, protocols=heartbeat.protocols)
+                yield f"protocols {name}", Command(note_protocols=note)
 
     # ------------------------------------------------------------------------------------- what is under way
 

@@ -14,6 +14,13 @@ from ordercast.core.errors import InvariantBroken
 from ordercast.core.ids import group_id, group_name
 from ordercast.membership import settings as limits
 from ordercast.membership.commands import CHANGES_LEVEL, COMMANDS, check_level, check_understands, too_early
+from ordercast.membership.installed import (
+    check_all_have,
+    check_has_all,
+    checked_protocols,
+    everywhere,
+    protocol_of,
+)
 from ordercast.membership.kinds import KINDS
 from ordercast.membership.names import (
     InvalidName,
@@ -26,7 +33,7 @@ from ordercast.membership.names import (
 )
 from ordercast.membership.placement import NotEnoughNodes, passing_shortage, place
 from ordercast.membership.refusals import Code, Refused, precondition
-from ordercast.protocols.catalogue import check_domain, check_group, named
+from ordercast.protocols.catalogue import check_domain, check_group
 from ordercast.v1.membership_pb2 import (
     GROUP_STATE_ACTIVE,
     GROUP_STATE_DELETED,
@@ -68,6 +75,7 @@ NOT_REMEMBERED = (
     "complete_view",
     "record_lost",
     "raise_level",
+    "note_protocols",
 )
 
 
@@ -270,6 +278,7 @@ class State:
         if register.cluster_id and register.cluster_id != self.cluster_id:
             raise Refused(Code.FAILED_PRECONDITION, f"the disk of {node.name} belongs to another cluster")
         check_understands(node.name, node.level, self.level)
+        check_has_all(node, self.domains)
         known = self.nodes.get(node.name)
         if known is None and len(self.nodes) >= limits.NODES_MAX:
             raise Refused(Code.RESOURCE_EXHAUSTED, f"there are {limits.NODES_MAX} nodes: no more are taken")
@@ -302,6 +311,7 @@ class State:
             client_address=register.client_address,
             zone=register.zone,
             level=register.level,
+            protocols=checked_protocols(register.protocols, self.level),
         )
 
     def _check_disk(self, known: Node, register: RegisterNode) -> None:
@@ -400,7 +410,8 @@ class State:
         check_name("domain", create.name)
         try:
             settings = checked_settings(create.settings)
-            check_domain(create.protocol, settings, self.level)
+            check_all_have(create.protocol, self.nodes)
+            check_domain(create.protocol, settings, self.level, everywhere(self.nodes))
         except ValueError as error:
             raise Refused(Code.INVALID_ARGUMENT, str(error)) from error
         domain = self.domains.get(create.name)
@@ -419,7 +430,7 @@ class State:
         domain = self.domains.get(create.domain or limits.DOMAIN_DEFAULT)
         if create.replicas or domain is None or create.name in self.groups:
             return None
-        return passing_shortage(self.nodes.values(), with_acceptors=named(domain.protocol).traits.acceptors)
+        return passing_shortage(self.nodes.values(), with_acceptors=protocol_of(domain).traits.acceptors)
 
     def _create_group(self, create: CreateGroup, result: CommandResult) -> None:
         check_name("group", create.name)
@@ -432,14 +443,14 @@ class State:
             raise Refused(Code.ALREADY_EXISTS, message)
         try:
             settings = checked_settings(create.settings)
-            check_group(self.domains[domain].protocol, self.domains[domain].settings, settings)
+            check_group(protocol_of(self.domains[domain]), self.domains[domain].settings, settings)
         except ValueError as error:
             raise Refused(Code.INVALID_ARGUMENT, str(error)) from error
         if create.replicas > limits.REPLICAS_MAX:
             raise Refused(Code.INVALID_ARGUMENT, f"a group has at most {limits.REPLICAS_MAX} replicas")
         if len(self.groups) >= limits.GROUPS_MAX:
             raise Refused(Code.RESOURCE_EXHAUSTED, f"there are {limits.GROUPS_MAX} groups: no more fit")
-        traits = named(self.domains[domain].protocol).traits
+        traits = protocol_of(self.domains[domain]).traits
         try:
             placement = place(
                 list(self.nodes.values()), self.groups.values(), create.replicas, with_acceptors=traits.acceptors

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 
-from ordercast.core.level import LEVEL
+from ordercast.core.level import INSTALLED_LEVEL, LEVEL
 from ordercast.core.protocol import Protocol, SeenCodec
 from ordercast.core.session_token import MARK_BYTES
 from ordercast.protocols.isis.protocol import ISIS
@@ -56,19 +56,30 @@ def with_installed(found: Iterable[EntryPoint]) -> Mapping[str, Protocol]:
     return MappingProxyType({name: by_name[name] for name in sorted(by_name)})
 
 
-def named(name: str, level: int = LEVEL) -> Protocol:
-    """Raises UnknownProtocol if software of this level has none of that name."""
-    there = {known: protocol for known, protocol in protocols().items() if protocol.level <= level}
-    protocol = there.get(name)
+def named(name: str) -> Protocol:
+    """Raises UnknownProtocol if there is none of that name here."""
+    protocol = protocols().get(name)
     if protocol is None:
-        raise UnknownProtocol(f"there is no protocol {name[:64]!r}: there are {', '.join(there)}")
+        raise _unknown(name, protocols())
     return protocol
+
+
+def _unknown(name: str, there: Iterable[str]) -> UnknownProtocol:
+    return UnknownProtocol(f"there is no protocol {name[:64]!r}: there are {', '.join(sorted(there))}")
+
+
+def installed() -> list[str]:
+    """Those that are not built in."""
+    built_in = [protocol.name for protocol in BUILT_IN]
+    return [name for name in protocols() if name not in built_in]
 
 
 def level_of(name: str) -> int:
     """That a cluster needs for domains with this protocol."""
     protocol = protocols().get(name)
-    return protocol.level if protocol is not None else 0
+    if protocol is None:
+        return 0
+    return protocol.level if protocol in BUILT_IN else max(protocol.level, INSTALLED_LEVEL)
 
 
 def codec_of(seen: bytes) -> SeenCodec | None:
@@ -80,18 +91,24 @@ def codec_of(seen: bytes) -> SeenCodec | None:
     return next((codec for codec in codecs if codec.mark and seen.startswith(codec.mark)), None)
 
 
-def check_domain(protocol: str, settings: Mapping[str, str], level: int = LEVEL) -> None:
+def check_domain(
+    protocol: str, settings: Mapping[str, str], level: int = LEVEL, everywhere: Iterable[str] = ()
+) -> None:
     """Raises a ValueError, whose text can be shown to users, if no domain can be like this.
 
-    In a cluster of a lower level, to the letter what the software of that level says.
+    In a cluster of a lower level, to the letter what the software of that level says. `everywhere` are the
+    protocols of installed packages that all nodes have: whatever else is installed here does not count, for
+    members that have other packages have to come to the same answer.
     """
-    named(protocol, level).parse(settings, level)
+    there = [known.name for known in BUILT_IN if known.level <= level]
+    if protocol not in (*there, *everywhere):
+        raise _unknown(protocol, [*there, *everywhere])
+    named(protocol).parse(settings, level)
 
 
-def check_group(protocol: str, domain: Mapping[str, str], settings: Mapping[str, str]) -> None:
+def check_group(protocol: Protocol, domain: Mapping[str, str], settings: Mapping[str, str]) -> None:
     """Raises a ValueError, whose text can be shown to users, if no group of a domain like this can have these."""
-    check = named(protocol).check_group
-    if check is not None:
-        check(domain, settings)
+    if protocol.check_group is not None:
+        protocol.check_group(domain, settings)
     elif settings:
-        raise ValueError(f"groups of a domain with protocol {protocol} have no settings of their own")
+        raise ValueError(f"groups of a domain with protocol {protocol.name} have no settings of their own")

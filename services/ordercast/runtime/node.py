@@ -32,6 +32,7 @@ from ordercast.core.machine import (
     ViewChanged,
 )
 from ordercast.core.members import can_leave, has_views, is_changing
+from ordercast.protocols.catalogue import installed
 from ordercast.runtime.admission import Admission
 from ordercast.runtime.clock import Clock
 from ordercast.runtime.directory import Directory
@@ -332,6 +333,7 @@ class Node:
             zone=settings.zone,
             cluster_id=self.storage.meta_get(b"cluster_id") or b"",
             level=LEVEL,
+            protocols=installed(),
         )
         result = await self._execute_patiently(Command(register=register))
         if result.code != grpc.StatusCode.OK.value[0]:
@@ -420,6 +422,7 @@ class Node:
             progress=progress,
             damaged=self.disbelief.to_report(self.directory.groups),
             level=LEVEL,
+            protocols=installed(),
         )
         response = await self.directory.heartbeat(request)
         if response is not None and (response.incarnation > self.incarnation or response.ended):

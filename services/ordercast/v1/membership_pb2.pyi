@@ -91,7 +91,7 @@ class DomainView(_message.Message):
     def __init__(self, domain: _Optional[str] = ..., number: _Optional[int] = ..., groups: _Optional[_Iterable[_Union[GroupView, _Mapping]]] = ..., changed: _Optional[int] = ..., level: _Optional[int] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ("name", "node_id", "services", "peer_address", "client_address", "zone", "incarnation", "suspected", "read_only", "revision", "ended", "draining", "level", "removed", "disk_lost")
+    __slots__ = ("name", "node_id", "services", "peer_address", "client_address", "zone", "incarnation", "suspected", "read_only", "revision", "ended", "draining", "level", "removed", "disk_lost", "protocols")
     NAME_FIELD_NUMBER: _ClassVar[int]
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     SERVICES_FIELD_NUMBER: _ClassVar[int]
@@ -107,6 +107,7 @@ class Node(_message.Message):
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     REMOVED_FIELD_NUMBER: _ClassVar[int]
     DISK_LOST_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOLS_FIELD_NUMBER: _ClassVar[int]
     name: str
     node_id: bytes
     services: _containers.RepeatedScalarFieldContainer[str]
@@ -122,7 +123,8 @@ class Node(_message.Message):
     level: int
     removed: bool
     disk_lost: bool
-    def __init__(self, name: _Optional[str] = ..., node_id: _Optional[bytes] = ..., services: _Optional[_Iterable[str]] = ..., peer_address: _Optional[str] = ..., client_address: _Optional[str] = ..., zone: _Optional[str] = ..., incarnation: _Optional[int] = ..., suspected: _Optional[bool] = ..., read_only: _Optional[bool] = ..., revision: _Optional[int] = ..., ended: _Optional[bool] = ..., draining: _Optional[bool] = ..., level: _Optional[int] = ..., removed: _Optional[bool] = ..., disk_lost: _Optional[bool] = ...) -> None: ...
+    protocols: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., node_id: _Optional[bytes] = ..., services: _Optional[_Iterable[str]] = ..., peer_address: _Optional[str] = ..., client_address: _Optional[str] = ..., zone: _Optional[str] = ..., incarnation: _Optional[int] = ..., suspected: _Optional[bool] = ..., read_only: _Optional[bool] = ..., revision: _Optional[int] = ..., ended: _Optional[bool] = ..., draining: _Optional[bool] = ..., level: _Optional[int] = ..., removed: _Optional[bool] = ..., disk_lost: _Optional[bool] = ..., protocols: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Domain(_message.Message):
     __slots__ = ("name", "protocol", "settings", "revision")
@@ -261,7 +263,7 @@ class FoundCluster(_message.Message):
     def __init__(self, cluster_id: _Optional[bytes] = ..., key: _Optional[bytes] = ...) -> None: ...
 
 class RegisterNode(_message.Message):
-    __slots__ = ("name", "node_id", "services", "peer_address", "client_address", "zone", "cluster_id", "level")
+    __slots__ = ("name", "node_id", "services", "peer_address", "client_address", "zone", "cluster_id", "level", "protocols")
     NAME_FIELD_NUMBER: _ClassVar[int]
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     SERVICES_FIELD_NUMBER: _ClassVar[int]
@@ -270,6 +272,7 @@ class RegisterNode(_message.Message):
     ZONE_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOLS_FIELD_NUMBER: _ClassVar[int]
     name: str
     node_id: bytes
     services: _containers.RepeatedScalarFieldContainer[str]
@@ -278,7 +281,8 @@ class RegisterNode(_message.Message):
     zone: str
     cluster_id: bytes
     level: int
-    def __init__(self, name: _Optional[str] = ..., node_id: _Optional[bytes] = ..., services: _Optional[_Iterable[str]] = ..., peer_address: _Optional[str] = ..., client_address: _Optional[str] = ..., zone: _Optional[str] = ..., cluster_id: _Optional[bytes] = ..., level: _Optional[int] = ...) -> None: ...
+    protocols: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., node_id: _Optional[bytes] = ..., services: _Optional[_Iterable[str]] = ..., peer_address: _Optional[str] = ..., client_address: _Optional[str] = ..., zone: _Optional[str] = ..., cluster_id: _Optional[bytes] = ..., level: _Optional[int] = ..., protocols: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CreateDomain(_message.Message):
     __slots__ = ("name", "protocol", "settings")
@@ -435,6 +439,16 @@ class RaiseLevel(_message.Message):
     incarnations: _containers.ScalarMap[str, int]
     def __init__(self, level: _Optional[int] = ..., incarnations: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
+class NoteProtocols(_message.Message):
+    __slots__ = ("node", "incarnation", "protocols")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOLS_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    incarnation: int
+    protocols: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, node: _Optional[str] = ..., incarnation: _Optional[int] = ..., protocols: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class MarkNode(_message.Message):
     __slots__ = ("name", "incarnation", "suspected", "read_only")
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -484,7 +498,7 @@ class ReadCursors(_message.Message):
     def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class Command(_message.Message):
-    __slots__ = ("request_id", "found", "register", "create_domain", "create_group", "delete_group", "remove_group", "mark_node", "end_incarnation", "retire", "move_cursors", "delete_cursor", "read_cursors", "change_replicas", "cancel_change", "begin_configuration", "record_started", "record_lost", "give_up_disk", "drain_node", "remove_node", "raise_level", "define_view", "complete_view")
+    __slots__ = ("request_id", "found", "register", "create_domain", "create_group", "delete_group", "remove_group", "mark_node", "end_incarnation", "retire", "move_cursors", "delete_cursor", "read_cursors", "change_replicas", "cancel_change", "begin_configuration", "record_started", "record_lost", "give_up_disk", "drain_node", "remove_node", "raise_level", "define_view", "complete_view", "note_protocols")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     FOUND_FIELD_NUMBER: _ClassVar[int]
     REGISTER_FIELD_NUMBER: _ClassVar[int]
@@ -509,6 +523,7 @@ class Command(_message.Message):
     RAISE_LEVEL_FIELD_NUMBER: _ClassVar[int]
     DEFINE_VIEW_FIELD_NUMBER: _ClassVar[int]
     COMPLETE_VIEW_FIELD_NUMBER: _ClassVar[int]
+    NOTE_PROTOCOLS_FIELD_NUMBER: _ClassVar[int]
     request_id: bytes
     found: FoundCluster
     register: RegisterNode
@@ -533,7 +548,8 @@ class Command(_message.Message):
     raise_level: RaiseLevel
     define_view: DefineView
     complete_view: CompleteView
-    def __init__(self, request_id: _Optional[bytes] = ..., found: _Optional[_Union[FoundCluster, _Mapping]] = ..., register: _Optional[_Union[RegisterNode, _Mapping]] = ..., create_domain: _Optional[_Union[CreateDomain, _Mapping]] = ..., create_group: _Optional[_Union[CreateGroup, _Mapping]] = ..., delete_group: _Optional[_Union[DeleteGroup, _Mapping]] = ..., remove_group: _Optional[_Union[RemoveGroup, _Mapping]] = ..., mark_node: _Optional[_Union[MarkNode, _Mapping]] = ..., end_incarnation: _Optional[_Union[EndIncarnation, _Mapping]] = ..., retire: _Optional[_Union[RetireIncarnations, _Mapping]] = ..., move_cursors: _Optional[_Union[MoveCursors, _Mapping]] = ..., delete_cursor: _Optional[_Union[DeleteCursor, _Mapping]] = ..., read_cursors: _Optional[_Union[ReadCursors, _Mapping]] = ..., change_replicas: _Optional[_Union[ChangeReplicas, _Mapping]] = ..., cancel_change: _Optional[_Union[CancelChange, _Mapping]] = ..., begin_configuration: _Optional[_Union[BeginConfiguration, _Mapping]] = ..., record_started: _Optional[_Union[RecordStarted, _Mapping]] = ..., record_lost: _Optional[_Union[RecordLost, _Mapping]] = ..., give_up_disk: _Optional[_Union[GiveUpDisk, _Mapping]] = ..., drain_node: _Optional[_Union[DrainNode, _Mapping]] = ..., remove_node: _Optional[_Union[RemoveNode, _Mapping]] = ..., raise_level: _Optional[_Union[RaiseLevel, _Mapping]] = ..., define_view: _Optional[_Union[DefineView, _Mapping]] = ..., complete_view: _Optional[_Union[CompleteView, _Mapping]] = ...) -> None: ...
+    note_protocols: NoteProtocols
+    def __init__(self, request_id: _Optional[bytes] = ..., found: _Optional[_Union[FoundCluster, _Mapping]] = ..., register: _Optional[_Union[RegisterNode, _Mapping]] = ..., create_domain: _Optional[_Union[CreateDomain, _Mapping]] = ..., create_group: _Optional[_Union[CreateGroup, _Mapping]] = ..., delete_group: _Optional[_Union[DeleteGroup, _Mapping]] = ..., remove_group: _Optional[_Union[RemoveGroup, _Mapping]] = ..., mark_node: _Optional[_Union[MarkNode, _Mapping]] = ..., end_incarnation: _Optional[_Union[EndIncarnation, _Mapping]] = ..., retire: _Optional[_Union[RetireIncarnations, _Mapping]] = ..., move_cursors: _Optional[_Union[MoveCursors, _Mapping]] = ..., delete_cursor: _Optional[_Union[DeleteCursor, _Mapping]] = ..., read_cursors: _Optional[_Union[ReadCursors, _Mapping]] = ..., change_replicas: _Optional[_Union[ChangeReplicas, _Mapping]] = ..., cancel_change: _Optional[_Union[CancelChange, _Mapping]] = ..., begin_configuration: _Optional[_Union[BeginConfiguration, _Mapping]] = ..., record_started: _Optional[_Union[RecordStarted, _Mapping]] = ..., record_lost: _Optional[_Union[RecordLost, _Mapping]] = ..., give_up_disk: _Optional[_Union[GiveUpDisk, _Mapping]] = ..., drain_node: _Optional[_Union[DrainNode, _Mapping]] = ..., remove_node: _Optional[_Union[RemoveNode, _Mapping]] = ..., raise_level: _Optional[_Union[RaiseLevel, _Mapping]] = ..., define_view: _Optional[_Union[DefineView, _Mapping]] = ..., complete_view: _Optional[_Union[CompleteView, _Mapping]] = ..., note_protocols: _Optional[_Union[NoteProtocols, _Mapping]] = ...) -> None: ...
 
 class CommandBatch(_message.Message):
     __slots__ = ("commands",)
@@ -630,7 +646,7 @@ class GroupProgress(_message.Message):
     def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., caught_up: _Optional[bool] = ..., started: _Optional[bool] = ..., position: _Optional[int] = ..., head: _Optional[int] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class HeartbeatRequest(_message.Message):
-    __slots__ = ("name", "incarnation", "revision", "oldest_open", "read_only", "clear_of", "leaving", "progress", "damaged", "level")
+    __slots__ = ("name", "incarnation", "revision", "oldest_open", "read_only", "clear_of", "leaving", "progress", "damaged", "level", "protocols")
     NAME_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -641,6 +657,7 @@ class HeartbeatRequest(_message.Message):
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     DAMAGED_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOLS_FIELD_NUMBER: _ClassVar[int]
     name: str
     incarnation: int
     revision: int
@@ -651,7 +668,8 @@ class HeartbeatRequest(_message.Message):
     progress: _containers.RepeatedCompositeFieldContainer[GroupProgress]
     damaged: _containers.RepeatedScalarFieldContainer[str]
     level: int
-    def __init__(self, name: _Optional[str] = ..., incarnation: _Optional[int] = ..., revision: _Optional[int] = ..., oldest_open: _Optional[int] = ..., read_only: _Optional[bool] = ..., clear_of: _Optional[_Iterable[str]] = ..., leaving: _Optional[bool] = ..., progress: _Optional[_Iterable[_Union[GroupProgress, _Mapping]]] = ..., damaged: _Optional[_Iterable[str]] = ..., level: _Optional[int] = ...) -> None: ...
+    protocols: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., incarnation: _Optional[int] = ..., revision: _Optional[int] = ..., oldest_open: _Optional[int] = ..., read_only: _Optional[bool] = ..., clear_of: _Optional[_Iterable[str]] = ..., leaving: _Optional[bool] = ..., progress: _Optional[_Iterable[_Union[GroupProgress, _Mapping]]] = ..., damaged: _Optional[_Iterable[str]] = ..., level: _Optional[int] = ..., protocols: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class HeartbeatResponse(_message.Message):
     __slots__ = ("incarnation", "ended")
