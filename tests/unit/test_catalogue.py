@@ -9,6 +9,8 @@ from ordercast.core.level import LEVEL
 from ordercast.core.protocol import Members
 from ordercast.protocols import catalogue
 from ordercast.protocols.catalogue import BUILT_IN, DEFAULT, UnusableProtocol, named, protocols, with_installed
+from ordercast.runtime.telemetry.stages import span_of, stages_of
+from ordercast.telemetry.schema import names
 
 
 class Codec:
@@ -68,6 +70,12 @@ def test_users_are_told_of_every_setting_and_of_its_default(name):
     assert str(wrong.value).partition("there are ")[2].split(", ") == [each.name for each in protocol.settings]
     for setting in protocol.settings:
         protocol.parse({setting.name: setting.default}, LEVEL)
+
+
+@pytest.mark.parametrize("name", list(protocols()))
+def test_every_stage_of_a_protocol_has_a_span_in_the_schema_of_telemetry(name):
+    spans = [value for key, value in vars(names).items() if key.startswith("SPAN_")]
+    assert {span_of(stage) for stage in stages_of(name).values()} <= set(spans)
 
 
 def test_who_has_views_says_so_by_a_trait():

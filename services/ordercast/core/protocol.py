@@ -95,6 +95,16 @@ class Setting:
     of_groups: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A moment on an envelope's way that a machine observes (`Observe.stage`), as telemetry shows it."""
+
+    #: In metrics and as an attribute; the span is called so too.
+    label: str
+    #: It begins when the latest of these moments was reached; or when the machine says, if there are none.
+    after: tuple[str, ...] = ()
+
+
 class SeenCodec(Interface):
     """What a client has seen in a domain, as bytes that only the domain's protocol reads.
 
@@ -158,6 +168,8 @@ class Protocol:
     replica: ReplicaFactory
     seen: SeenCodec
     records: RecordScope
+    #: By what its machines call the moment.
+    stages: Mapping[str, Stage]
     #: The machines of a process that holds acceptors, by role.
     acceptor: "Callable[[str], dict[str, Machine]] | None" = None
     #: Checks a group's own settings, given its domain's; None if groups have none. It raises a ValueError as well.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from ordercast.core.machine import Machine
-from ordercast.core.protocol import Early, Genuine, Members, Orders, Protocol, Traits
+from ordercast.core.protocol import Early, Genuine, Members, Orders, Protocol, Stage, Traits
 from ordercast.protocols.group_records import GroupRecords
 from ordercast.protocols.isis import records
 from ordercast.protocols.isis.seen import VectorCodec
@@ -21,6 +21,16 @@ def replica(process: str, settings: Mapping[str, str], *, observe: bool) -> dict
 
     return {NAME: Isis(process, from_map(settings), observe=observe)}
 
+
+#: A member has the cast: another one's was received, its own was cast, or a part of a message to several groups.
+HAS_CAST = ("received", "cast", "part cast")
+STAGES = {
+    "cast": Stage("cast", ("submitted",)),
+    "causal": Stage("causal", HAS_CAST),
+    "ordered": Stage("order", (*HAS_CAST, "causal")),
+    "delivered": Stage("deliver", (*HAS_CAST, "causal", "ordered")),
+    "stable": Stage("stable", ("delivered",)),
+}
 
 ISIS = Protocol(
     name=NAME,
@@ -40,6 +50,7 @@ ISIS = Protocol(
     check_group=check_group,
     replica=replica,
     seen=VectorCodec(),
+    stages=STAGES,
     records=GroupRecords(
         records.OF_GROUPS,
         records.group_of,

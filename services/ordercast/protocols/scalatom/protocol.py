@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from ordercast.core.ids import KEY_BYTES
 from ordercast.core.machine import Machine
-from ordercast.core.protocol import Early, Genuine, Members, Orders, Protocol, Traits
+from ordercast.core.protocol import Early, Genuine, Members, Orders, Protocol, Stage, Traits
 from ordercast.protocols.group_records import GroupRecords
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.seen import ClockCodec
@@ -29,6 +29,13 @@ def acceptor(process: str) -> dict[str, Machine]:
     return {"acceptor": Acceptor(process)}
 
 
+STAGES = {
+    "timestamped": Stage("timestamp"),
+    "decided": Stage("decide", ("timestamped",)),
+    "predecessors": Stage("predecessors", ("decided",)),
+    "delivered": Stage("deliver", ("decided", "predecessors")),
+}
+
 SCALATOM = Protocol(
     name=NAME,
     level=0,
@@ -47,6 +54,7 @@ SCALATOM = Protocol(
     replica=replica,
     acceptor=acceptor,
     seen=ClockCodec(),
+    stages=STAGES,
     records=GroupRecords(
         records.OF_GROUPS,
         records.group_of,

@@ -1,36 +1,27 @@
-"""Which span each stage ends, and where that began."""
+"""Which span each stage ends, and where that began: what a domain's protocol says, and what gateways observe."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import cache
 
+from ordercast.core.protocol import Stage
+from ordercast.protocols.catalogue import protocols
 from ordercast.runtime.telemetry.ring import Mark, Way
-from ordercast.telemetry.schema import names
+
+#: Of gateways, whatever the protocol.
+SUBMIT = {"submit": Stage("submit")}
+#: What the names of spans begin with.
+PREFIX = "ordercast."
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    span: str
-    #: In metrics, and as an attribute.
-    label: str
-    #: It begins when the latest of these was reached; or when the machine says, if there are none.
-    after: tuple[str, ...] = ()
+@cache
+def stages_of(protocol: str) -> Mapping[str, Stage]:
+    """By what machines call the moment."""
+    known = protocols().get(protocol)
+    return {**SUBMIT, **known.stages} if known is not None else SUBMIT
 
 
-#: By what machines call the moment.
-STAGES = {
-    "submit": Stage(names.SPAN_SUBMIT, "submit"),
-    "timestamped": Stage(names.SPAN_TIMESTAMP, "timestamp"),
-    "decided": Stage(names.SPAN_DECIDE, "decide", ("timestamped",)),
-    "predecessors": Stage(names.SPAN_PREDECESSORS, "predecessors", ("decided",)),
-    "cast": Stage(names.SPAN_CAST, "cast", ("submitted",)),
-    "causal": Stage(names.SPAN_CAUSAL, "causal", ("received", "cast", "part cast")),
-    "ordered": Stage(names.SPAN_ORDER, "order", ("received", "cast", "part cast", "causal")),
-    "delivered": Stage(
-        names.SPAN_DELIVER,
-        "deliver",
-        ("decided", "predecessors", "received", "cast", "part cast", "causal", "ordered"),
-    ),
-    "stable": Stage(names.SPAN_STABLE, "stable", ("delivered",)),
-}
+def span_of(stage: Stage) -> str:
+    return PREFIX + stage.label
 
 
 def began(stage: Stage, mark: Mark, way: Way) -> float | None:

@@ -6,15 +6,16 @@ which remember the stages of their latest envelopes (ring.py).
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ordercast.core.ids import group_name
 from ordercast.core.machine import Observe
+from ordercast.core.protocol import Stage
 from ordercast.core.tracing import CONTEXT_BYTES, root_id, span_id, trace_id
 from ordercast.runtime.telemetry.meters import Exemplar, Histogram, Meters
 from ordercast.runtime.telemetry.ring import Delivered, Key, Mark, Ring, Way
-from ordercast.runtime.telemetry.stages import STAGES, began
+from ordercast.runtime.telemetry.stages import began, span_of, stages_of
 from ordercast.telemetry.schema import names
 
 #: Ids that somebody wants to be kept and that are not known here, yet or any more.
@@ -72,6 +73,7 @@ class Tracing:
         self._wanted: OrderedDict[Key, str] = OrderedDict()
         self._slowest: dict[str, Slowest] = {}
         self._failed = 0
+        self._stages_by_domain: dict[str, Mapping[str, Stage]] = {}
         #: Of stages, by domain and stage.
         self._labels: dict[tuple[str, str], tuple[str, ...]] = {}
         self._stages = meters.histogram(names.METRIC_STAGE_DURATION)
@@ -85,7 +87,7 @@ class Tracing:
         way, mark = self.ring.note(domain, effect, now)
         if mark is None:
             return
-        stage = STAGES.get(mark.stage)
+        stage = self._stages_in(domain).get(mark.stage)
         if stage is not None:
             begun = began(stage, mark, way)
             if begun is not None:
@@ -170,16 +172,26 @@ class Tracing:
 
     def _tell(self, domain: str, id_: bytes, way: Way) -> None:
         """Those that were not told yet."""
-        trace = trace_id(self.cluster, domain, id_)
+        trace, stages = trace_id(self.cluster, domain, id_), self._stages_in(domain)
         for mark in way.marks[way.told :]:
             if mark.stage == "answered":
                 self._tell_root(domain, id_, trace, way, mark)
-            elif mark.stage in STAGES:
+            elif mark.stage in stages:
                 self._tell_stage(domain, id_, trace, way, mark)
         way.told = len(way.marks)
 
+    def _stages_in(self, domain: str) -> Mapping[str, Stage]:
+        found = self._stages_by_domain.get(domain)
+        if found is None:
+            protocol = self._protocol_of(domain)
+            found = stages_of(protocol)
+            if protocol:  # Otherwise nothing has been heard of the domain yet.
+                self._stages_by_domain[domain] = found
+        return found
+
     def _tell_stage(self, domain: str, id_: bytes, trace: bytes, way: Way, mark: Mark) -> None:
-        stage = STAGES[mark.stage]
+        stage = self._stages_in(domain)[mark.stage]
+        span = span_of(stage)
         begun = began(stage, mark, way)
         if begun is None:
             return
@@ -190,11 +202,11 @@ class Tracing:
         if mark.group:
             attributes[names.ATTRIBUTE_GROUP] = group_name(mark.group)
         delivered = way.deliveries.get(mark.group) if way.deliveries is not None else None
-        if stage.span == names.SPAN_DELIVER and delivered is not None:
+        if span == names.SPAN_DELIVER and delivered is not None:
             attributes |= _of_delivery(group_name(mark.group), delivered)
-        own = span_id(trace, self.process, f"{stage.span} {mark.group}")
-        record = SpanRecord(trace, own, root_id(trace), stage.span, begun, mark.at, attributes)
-        if stage.span == names.SPAN_DELIVER:
+        own = span_id(trace, self.process, f"{span} {mark.group}")
+        record = SpanRecord(trace, own, root_id(trace), span, begun, mark.at, attributes)
+        if span == names.SPAN_DELIVER:
             record.link = trace + root_id(trace)
         self._tell_span(record)
 
