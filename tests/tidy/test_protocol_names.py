@@ -12,16 +12,9 @@ REMAINING = {
     "ordercast.gateway.producer": _GATEWAY,
     "ordercast.gateway.service": _GATEWAY,
     "ordercast.cli.sim": _SIM,
-    "ordercast.sim.campaign": _SIM,
     "ordercast.sim.checkers.ending": _SIM,
     "ordercast.sim.checkers.logs": _SIM,
     "ordercast.sim.checkers.order": _SIM,
-    "ordercast.sim.checkers.traffic": _SIM,
-    "ordercast.sim.mutants": _SIM,
-    "ordercast.sim.reconfiguration": _SIM,
-    "ordercast.sim.run": _SIM,
-    "ordercast.sim.scenario": _SIM,
-    "ordercast.sim.stage": _SIM,
 }
 
 
