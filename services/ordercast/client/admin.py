@@ -15,14 +15,12 @@ import time
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
-from ordercast.client.creating import Calls, creating_domain, creating_group
+from ordercast.client.creating import Calls, creating_domain, creating_group, creation_of_domain
 from ordercast.client.errors import AlreadyExists, InvalidArgument
 from ordercast.client.types import Start, checked_start
-from ordercast.protocols.catalogue import DEFAULT
 from ordercast.v1.gateway_pb2 import (
     CancelChangeRequest,
     ChangeReplicasRequest,
-    CreateDomainRequest,
     CreateGroupRequest,
     DeleteCursorRequest,
     DeleteGroupRequest,
@@ -85,17 +83,19 @@ class AsyncAdmin:
     async def create_domain(
         self,
         name: str,
-        protocol: str = DEFAULT.name,
+        protocol: str | None = None,
         settings: Mapping[str, str] | None = None,
         *,
         exist_ok: bool = False,
     ) -> Domain:
         """Groups of one domain share a protocol, and are ordered among each other.
 
+        Without a name it is the protocol of the domain that every cluster has.
+
         A domain that is there already, with the same protocol and settings, is the answer. With `exist_ok`, so is
         one with other settings, which stay as they are; one with another protocol is `AlreadyExists` all the same.
         """
-        request = CreateDomainRequest(name=name, protocol=protocol, settings=settings or {})
+        request = creation_of_domain(name, protocol, settings)
         return await self._created(creating_domain(request, exist_ok=exist_ok))
 
     async def domains(self) -> list[Domain]:
@@ -241,17 +241,19 @@ class SyncAdmin:
     def create_domain(
         self,
         name: str,
-        protocol: str = DEFAULT.name,
+        protocol: str | None = None,
         settings: Mapping[str, str] | None = None,
         *,
         exist_ok: bool = False,
     ) -> Domain:
         """Groups of one domain share a protocol, and are ordered among each other.
 
+        Without a name it is the protocol of the domain that every cluster has.
+
         A domain that is there already, with the same protocol and settings, is the answer. With `exist_ok`, so is
         one with other settings, which stay as they are; one with another protocol is `AlreadyExists` all the same.
         """
-        request = CreateDomainRequest(name=name, protocol=protocol, settings=settings or {})
+        request = creation_of_domain(name, protocol, settings)
         return self._created(creating_domain(request, exist_ok=exist_ok))
 
     def domains(self) -> list[Domain]:

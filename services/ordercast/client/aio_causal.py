@@ -22,7 +22,6 @@ from ordercast.client.errors import (
     Unavailable,
 )
 from ordercast.core.level import LEVEL
-from ordercast.protocols import catalogue
 from ordercast.v1.causal_pb2 import CastStamp
 from ordercast.v1.gateway_pb2 import DescribeGroupResponse
 from ordercast.v1.membership_pb2 import Domain
@@ -269,6 +268,9 @@ class CausalSubscription:
 
 def check_causal(domain: Domain) -> None:
     """Whether its messages say what they come after."""
+    # Here, for whoever does not read causally need not wait for it.
+    from ordercast.protocols import catalogue
+
     try:
         protocol = catalogue.named(domain.protocol)
     except catalogue.UnknownProtocol as unknown:

@@ -3,7 +3,7 @@
 A driver makes one call after the other, and says what came of it: the answer, or that the name is taken.
 """
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from ordercast.client.errors import AlreadyExists
@@ -27,6 +27,16 @@ class Call(NamedTuple):
 T = TypeVar("T")
 #: Ends with what was made, or is there. An answer that is `AlreadyExists` is sent, not thrown.
 Calls = Generator[Call, Any, T]
+
+
+def creation_of_domain(name: str, protocol: str | None, settings: Mapping[str, str] | None) -> CreateDomainRequest:
+    """Without a protocol, the one that the domain of every cluster has."""
+    if protocol is None:
+        # Here, for most clients create no domain, and need not wait for it.
+        from ordercast.protocols.catalogue import DEFAULT
+
+        protocol = DEFAULT.name
+    return CreateDomainRequest(name=name, protocol=protocol, settings=settings or {})
 
 
 def creating_domain(request: CreateDomainRequest, *, exist_ok: bool) -> Calls[Domain]:

@@ -5,9 +5,20 @@ both.
 """
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ordercast.core import session_token
-from ordercast.protocols.catalogue import codec_of
 
-merge = partial(session_token.merge, codec_of=codec_of)
-parts_of = partial(session_token.parts_of, codec_of=codec_of)
+if TYPE_CHECKING:
+    from ordercast.core.protocol import SeenCodec
+
+
+def _codec_of(seen: bytes) -> "SeenCodec | None":
+    # Here, for clocks need no codec, and most clients never see anything else.
+    from ordercast.protocols.catalogue import codec_of
+
+    return codec_of(seen)
+
+
+merge = partial(session_token.merge, codec_of=_codec_of)
+parts_of = partial(session_token.parts_of, codec_of=_codec_of)

@@ -7,14 +7,17 @@ installed: once, when somebody asks for the first time.
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from ordercast.core.level import INSTALLED_LEVEL, LEVEL
 from ordercast.core.protocol import Protocol, SeenCodec
 from ordercast.core.session_token import MARK_BYTES
 from ordercast.protocols.isis.protocol import ISIS
 from ordercast.protocols.scalatom.protocol import SCALATOM
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINTS = "ordercast.protocols"
 
@@ -34,10 +37,13 @@ class UnusableProtocol(ValueError):  # noqa: N818 (it says what it is)
 @cache
 def protocols() -> Mapping[str, Protocol]:
     """By name, sorted."""
+    # Here, for it takes long to load, and whoever wants the default protocol does not need it.
+    from importlib.metadata import entry_points
+
     return with_installed(entry_points(group=ENTRY_POINTS))
 
 
-def with_installed(found: Iterable[EntryPoint]) -> Mapping[str, Protocol]:
+def with_installed(found: "Iterable[EntryPoint]") -> Mapping[str, Protocol]:
     by_name = {protocol.name: protocol for protocol in BUILT_IN}
     marks = {protocol.seen.mark for protocol in BUILT_IN}
     for point in found:

@@ -1,8 +1,8 @@
 """ISIS as everybody else sees it."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from ordercast.core.machine import Machine
 from ordercast.core.protocol import Early, Genuine, Members, Orders, Protocol, Stage, Traits
 from ordercast.protocols.group_records import GroupRecords
 from ordercast.protocols.isis import records
@@ -10,12 +10,15 @@ from ordercast.protocols.isis.seen import VectorCodec
 from ordercast.protocols.isis.settings import check_group, documented, from_map
 from ordercast.v1.isis_pb2 import IsisRecord
 
+if TYPE_CHECKING:
+    from ordercast.core.machine import Machine
+
 NAME = "isis"
 #: An order key is a position in the group's log.
 KEY_BYTES = 8
 
 
-def replica(process: str, settings: Mapping[str, str], *, observe: bool) -> dict[str, Machine]:
+def replica(process: str, settings: Mapping[str, str], *, observe: bool) -> "dict[str, Machine]":
     # Here, for whoever asks for traits does not want to wait for machines.
     from ordercast.protocols.isis.machine import Isis
 

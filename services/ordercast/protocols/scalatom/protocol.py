@@ -1,9 +1,9 @@
 """SCALATOM as everybody else sees it."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ordercast.core.ids import KEY_BYTES
-from ordercast.core.machine import Machine
 from ordercast.core.protocol import Early, Genuine, Members, Orders, Protocol, Stage, Traits
 from ordercast.protocols.group_records import GroupRecords
 from ordercast.protocols.scalatom import records
@@ -11,10 +11,13 @@ from ordercast.protocols.scalatom.seen import ClockCodec
 from ordercast.protocols.scalatom.settings import documented, from_map
 from ordercast.v1.sequencer_pb2 import PositionRecord
 
+if TYPE_CHECKING:
+    from ordercast.core.machine import Machine
+
 NAME = "scalatom"
 
 
-def replica(process: str, settings: Mapping[str, str], *, observe: bool) -> dict[str, Machine]:
+def replica(process: str, settings: Mapping[str, str], *, observe: bool) -> "dict[str, Machine]":
     # Here, for whoever asks for traits does not want to wait for machines.
     from ordercast.protocols.paxos.proposer import Proposer
     from ordercast.protocols.scalatom.machine import PROPOSER, Scalatom
@@ -23,7 +26,7 @@ def replica(process: str, settings: Mapping[str, str], *, observe: bool) -> dict
     return {NAME: machine, PROPOSER: Proposer(process, NAME)}
 
 
-def acceptor(process: str) -> dict[str, Machine]:
+def acceptor(process: str) -> "dict[str, Machine]":
     from ordercast.protocols.paxos.acceptor import Acceptor
 
     return {"acceptor": Acceptor(process)}
