@@ -4,13 +4,9 @@ import pytest
 
 from tests.tidy import rules
 
-_GATEWAY = "the gateway has a machine of its own for one protocol"
 _SIM = "the simulator has a harness of its own for each protocol"
 #: Modules and packages that still name a protocol, and why. One that has become clean has to be taken out.
 REMAINING = {
-    "ordercast.gateway.casting": _GATEWAY,
-    "ordercast.gateway.producer": _GATEWAY,
-    "ordercast.gateway.service": _GATEWAY,
     "ordercast.cli.sim": _SIM,
     "ordercast.sim.checkers.ending": _SIM,
     "ordercast.sim.checkers.logs": _SIM,

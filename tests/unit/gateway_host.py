@@ -5,6 +5,7 @@ from typing import Any
 from ordercast.core.machine import Effect, Receive
 from ordercast.gateway.machine import Gateway
 from ordercast.gateway.settings import GatewaySettings
+from ordercast.protocols.scalatom.submission import ScalatomSubmission
 from ordercast.v1.common_pb2 import Batch, Envelope, Message, RangeOutcome, Span
 from ordercast.v1.gateway_pb2 import PublishReply, PublishRequest
 from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDecided, EnvelopeDelivered, EnvelopeDurable
@@ -18,7 +19,7 @@ RESEND_S = GatewaySettings().resend_s
 class Host(Driven):
     def __init__(self, *, connected: str = "n1 n2 n3 n4 n5 n6", **limits: Any) -> None:
         settings = GatewaySettings(**{"finished_every": 1, **limits})
-        super().__init__("g1", lambda: Gateway("g1", settings), VIEW)
+        super().__init__("g1", lambda: Gateway("g1", ScalatomSubmission, settings), VIEW)
         for peer in connected.split():
             self.connect(peer)
         self.now += 1.0

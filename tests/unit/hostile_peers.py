@@ -55,8 +55,6 @@ class Hostile:
     compare: float = 0.1
     #: Changes a message once more, so that it is looked at: with a checksum that is right, for example.
     seal: Callable[[Any, Random], None] = lambda message, random: None
-    #: What else could have been said on that occasion: of types that nobody in these conversations sends.
-    also: Callable[[Any], Sequence[Any]] = lambda message: ()
     #: Messages whose refusal takes something along: parts of a snapshot that is wrong as a whole.
     leaves_a_trace: Sequence[type] = (SnapshotPart,)
     #: After so many it is over.
@@ -113,8 +111,7 @@ class Hostile:
                 false = self._choose(machine, event)
                 if false.source != name:  # Who speaks is known from the connection: nobody speaks for us.
                     waiting += self._throw(machine, step, false)
-            for message in (event.message, *self.also(event.message)):
-                self._keep(Receive(event.now, event.wall, event.source, event.incarnation, message))
+            self._keep(Receive(event.now, event.wall, event.source, event.incarnation, event.message))
         try:
             effects = waiting + step(event)
         except InvariantBroken as broken:

@@ -5,31 +5,25 @@ from typing import Any
 
 import pytest
 
-from ordercast.gateway.casting import CastingGateway
+from ordercast.gateway.machine import Gateway
 from ordercast.protocols.isis.machine import Isis
 from ordercast.protocols.isis.snapshot import checksum_of
+from ordercast.protocols.isis.submission import IsisSubmission
 from ordercast.sim.isis.trial import TRIAL
 from ordercast.sim.trial import begin, prepare
-from ordercast.v1.sequencer_pb2 import EnvelopeDecided, EnvelopeDelivered, EnvelopeDurable, LogChunk
+from ordercast.v1.sequencer_pb2 import LogChunk
 from tests.unit.fuzzing import FUZZED_INPUTS
 from tests.unit.hostile_peers import Hostile, check_all_were_fuzzed, fuzz
 
 #: Runs that have view changes, copies of logs whose beginning is gone, gateways, messages to several groups.
 SEEDS = (12, 50, 56, 17, 24, 19, 35, 26, 52, 29, 31)
 REST_S = 1.0
+HANDLED = (*Isis.handles, *Gateway("g1", IsisSubmission).handles)
 
 
 def seal(message: Any, random: Random) -> None:
     if isinstance(message, LogChunk):
         message.checksum = checksum_of(message.entries)
-
-
-def also(message: Any) -> list[Any]:
-    """A gateway handles what replicas of another protocol would report."""
-    if not isinstance(message, EnvelopeDelivered):
-        return []
-    decided = EnvelopeDecided(id=message.id, order_key=message.order_key)
-    return [decided, EnvelopeDurable(id=message.id, group=message.group)]
 
 
 def run(seed: int, hostile: Hostile) -> None:
@@ -41,16 +35,16 @@ def run(seed: int, hostile: Hostile) -> None:
 
 
 def throw(count: int, each: int, **fields: Any) -> Hostile:
-    hostile = Hostile(["isis", "gateway"], Random(0), seal=seal, also=also, **fields)
+    hostile = Hostile(["isis", "gateway"], Random(0), seal=seal, **fields)
     return fuzz(hostile, lambda seed: run(seed, hostile), SEEDS, count, each=each)
 
 
 def test_members_and_gateways_survive_whatever_is_sent():
     hostile = throw(3000, each=300, rate=2.0, compare=0.05)
-    check_all_were_fuzzed(hostile, (*Isis.handles, *CastingGateway.handles), at_least=10)
+    check_all_were_fuzzed(hostile, HANDLED, at_least=10)
 
 
 @pytest.mark.long
 def test_members_and_gateways_survive_a_great_many_of_them():
     hostile = throw(FUZZED_INPUTS, each=4000, rate=12.0, compare=0.01)
-    check_all_were_fuzzed(hostile, (*Isis.handles, *CastingGateway.handles), at_least=1000)
+    check_all_were_fuzzed(hostile, HANDLED, at_least=1000)

@@ -12,6 +12,7 @@ from ordercast.gateway.machine import Gateway
 from ordercast.protocols.paxos.acceptor import Acceptor
 from ordercast.protocols.paxos.proposer import Proposer
 from ordercast.protocols.scalatom.machine import Scalatom
+from ordercast.protocols.scalatom.submission import ScalatomSubmission
 from ordercast.sim.scalatom.trial import TRIAL
 from ordercast.sim.trial import begin, prepare
 from tests.unit.fuzzing import FUZZED_INPUTS
@@ -21,7 +22,7 @@ from tests.unit.test_fuzzed_input import MAY_CONTRADICT, seal
 #: Runs with crashes, changes of replicas, lost disks and logs whose beginning is gone: every message is in some.
 SEEDS = (5, 1, 31, 12, 41, 47, 34, 36, 0, 7, 42, 18)
 ROLES = ("scalatom", "acceptor", "proposer", "gateway")
-HANDLED = (*Scalatom.handles, *Acceptor.handles, *Proposer.handles, *Gateway.handles)
+HANDLED = (*Scalatom.handles, *Acceptor.handles, *Proposer.handles, *Gateway("g1", ScalatomSubmission).handles)
 REST_S = 1.0
 
 

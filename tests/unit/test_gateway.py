@@ -8,6 +8,7 @@ from ordercast.core.machine import Observe
 from ordercast.core.tracing import CONTEXT_BYTES, KEPT
 from ordercast.gateway.machine import Gateway
 from ordercast.gateway.settings import GatewaySettings
+from ordercast.protocols.scalatom.submission import ScalatomSubmission
 from ordercast.v1.common_pb2 import REFUSAL_FENCED, REFUSAL_GAP, Message, RangeOutcome, Span
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,
@@ -169,7 +170,7 @@ def test_a_process_that_is_silent_does_not_become_coordinator_again():
 
 
 def test_a_replica_in_the_gateways_own_process_needs_no_channel():
-    host = Driven("n1", lambda: Gateway("n1"), VIEW)
+    host = Driven("n1", lambda: Gateway("n1", ScalatomSubmission), VIEW)
     request = PublishRequest(producer=b"p", groups=["a"], first_sequence=1, messages=[Message()])
     (envelope,) = envelopes(host.receive("c1", request))
     assert (envelope.header.coordinator.process, envelope.header.coordinator.number) == ("n1", host.incarnation)

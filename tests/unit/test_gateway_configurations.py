@@ -130,7 +130,7 @@ def test_who_left_is_not_believed_and_not_blamed():
     ):
         with pytest.raises(OtherConfiguration):
             host.receive("n3", message)
-    assert not host.machine.open[envelope.header.id].decided
+    assert not host.machine.open[envelope.header.id].is_followed
 
 
 def test_the_next_one_waits_for_the_decision_also_over_a_change():

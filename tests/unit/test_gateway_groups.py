@@ -46,7 +46,7 @@ def test_what_waits_for_a_group_that_is_closed_is_refused_and_what_waited_behind
         (PUBLISH_STATUS_NOT_FOUND, ["a", "c"], 2),
         (PUBLISH_STATUS_SEQUENCE_GAP, ["a"], 1),
     ]
-    assert host.machine.producers[b"c1"].outstanding == 1
+    assert host.machine.intake.producers[b"c1"].outstanding == 1
     assert host.publish("a", first=2) == []
     assert [payloads(envelope) for envelope in envelopes(host.decide(first, 9))] == [[b"2"]]
 
@@ -85,7 +85,7 @@ def test_a_refusal_that_would_have_been_repeated_holds_nothing_up_once_the_group
     assert status(host.publish("a", "c")) != PUBLISH_STATUS_OK
     assert status(host.publish("a")) == PUBLISH_STATUS_SEQUENCE_GAP
     host.step(GroupsClosed, ("c",))
-    assert not any("c" in groups for groups, _, _ in host.machine.producers[b"c1"].refused)
+    assert not any("c" in groups for groups, _, _ in host.machine.intake.producers[b"c1"].refused)
 
 
 def test_a_group_that_is_gone_is_forgotten():
@@ -93,7 +93,7 @@ def test_a_group_that_is_gone_is_forgotten():
     host.finish(host.submit("c"), 7)
     host.step(GroupsClosed, ("c",))
     host.step(ViewChanged, WITHOUT_C)
-    assert "c" not in host.machine.open_by_group
+    assert "c" not in host.machine.batching.open_by_group
     assert host.machine.closed == {}
     assert host.submit("a", "b")
 

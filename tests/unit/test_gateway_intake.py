@@ -3,8 +3,9 @@
 import pytest
 
 from ordercast.core.ids import pack_u64
-from ordercast.core.machine import ViewChanged
+from ordercast.core.machine import GroupsClosed, NodesJudged, ViewChanged
 from ordercast.gateway.machine import Gateway
+from ordercast.protocols.scalatom.submission import ScalatomSubmission
 from ordercast.v1.common_pb2 import REFUSAL_GAP, Message, RangeOutcome
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_INVALID_ARGUMENT,
@@ -88,7 +89,7 @@ def test_what_all_producers_have_waiting_is_bounded():
     host.submit("a")
     refused = [reply for n in range(10) for reply in replies(host.publish("a", producer=b"%d" % n))]
     assert {reply.status for reply in refused} == {PUBLISH_STATUS_RESOURCE_EXHAUSTED}
-    assert 0 < host.machine.waiting_bytes <= 30
+    assert 0 < host.machine.batching.waiting_bytes <= 30
 
 
 def test_a_client_that_comes_under_another_name_starts_afresh():
@@ -175,7 +176,7 @@ def test_idle_producers_are_forgotten_though_one_waits_for_a_group_without_a_quo
     host.submit("a")
     for number in range(20):
         host.finish(host.submit("c", producer=b"p%d" % number), 40 + number)
-    assert len(host.machine.producers) <= 6
+    assert len(host.machine.intake.producers) <= 6
 
 
 def test_a_producer_that_waits_is_not_forgotten():
@@ -187,7 +188,7 @@ def test_a_producer_that_waits_is_not_forgotten():
 
 
 def test_replicas_that_connected_before_the_first_view_are_known_to_be_up():
-    host = Driven("g1", lambda: Gateway("g1"), None)
+    host = Driven("g1", lambda: Gateway("g1", ScalatomSubmission), None)
     for peer in REPLICAS["a"]:
         host.connect(peer)
     host.step(ViewChanged, VIEW)
@@ -196,7 +197,7 @@ def test_replicas_that_connected_before_the_first_view_are_known_to_be_up():
 
 
 def test_a_process_that_was_connected_before_a_view_gave_it_a_replica_is_known_to_be_up():
-    host = Driven("g1", lambda: Gateway("g1"), view_of({"a": "n1 n2 n3"}))
+    host = Driven("g1", lambda: Gateway("g1", ScalatomSubmission), view_of({"a": "n1 n2 n3"}))
     host.connect("n6")
     host.step(ViewChanged, VIEW)
     request = PublishRequest(producer=b"p", groups=["c"], first_sequence=1, messages=[Message()])
@@ -229,5 +230,25 @@ def test_bad_input_is_an_invalid_argument_and_nothing_is_stored(wrong):
     assert status(effects) == PUBLISH_STATUS_INVALID_ARGUMENT
     assert replies(effects)[0].detail
     assert host.machine.buffers() == {"waiting": 0, "unanswered": 0, "open": 0}
-    assert host.machine.producers == {}
+    assert host.machine.intake.producers == {}
     assert host.submit("b", producer=b"p"), "and nothing has to be repeated"
+
+
+def test_texts_have_the_names_of_groups_and_not_their_ids():
+    """They are for users, and nobody changes them on their way."""
+    view = view_of({"a#1": "n1", "b#22": "n2"})
+    host = Driven("g1", lambda: Gateway("g1", ScalatomSubmission), view)
+    host.connect("n1")
+
+    def detail(*groups: str) -> str:
+        request = PublishRequest(producer=b"p", groups=groups, first_sequence=1, messages=[Message()])
+        (reply,) = replies(host.receive("c1", request))
+        assert list(reply.groups) == list(groups), "which have ids: a name may be used again"
+        return reply.detail
+
+    host.step(NodesJudged, frozenset({"n1"}), frozenset({"n1"}))
+    assert detail("b#22") == "group 'b' has no quorum"
+    assert detail("a#1") == "the disks under group 'a' are full"
+    assert detail("a#2") == "unknown group 'a'"
+    host.step(GroupsClosed, ("b#22",))
+    assert detail("a#1", "b#22") == "group 'b' is being deleted"

@@ -239,13 +239,13 @@ def test_credits_are_all_there_are_while_little_is_here_and_a_share_when_it_is_m
 def test_what_is_too_much_is_refused_before_anything_is_stored_and_told_when_to_come_back():
     host = host_of(4)
     host.submit("a", producer=b"p1", count=4)
-    before = (host.machine.waiting_bytes, host.machine.pressure.messages, host.machine.buffers())
+    before = (host.machine.batching.waiting_bytes, host.machine.pressure.messages, host.machine.buffers())
     effects = host.publish("a", client="p2", count=3)
     (refusal,) = replies(effects)
     assert status(effects) == TOO_MUCH
     assert refusal.retry_after_ms == RETRY_S_UNKNOWN * 1000
     assert refusal.credits == 2, "half of the limit, for they are two"
-    assert (host.machine.waiting_bytes, host.machine.pressure.messages, host.machine.buffers()) == before
+    assert (host.machine.batching.waiting_bytes, host.machine.pressure.messages, host.machine.buffers()) == before
 
 
 def test_what_was_too_much_comes_in_in_its_order_when_there_is_room():
@@ -322,8 +322,8 @@ def test_what_is_remembered_of_producers_that_were_refused_is_bounded():
     host.submit("a", producer=b"p", count=2)
     for number in range(200):
         host.publish("a", producer=b"one of many %d" % number, count=2)
-    assert len(host.machine.producers) <= 21
-    assert b"p" in host.machine.producers
+    assert len(host.machine.intake.producers) <= 21
+    assert b"p" in host.machine.intake.producers
 
 
 def test_a_client_that_is_gone_leaves_no_refusal_behind():
@@ -332,10 +332,10 @@ def test_a_client_that_is_gone_leaves_no_refusal_behind():
     for number in range(10):
         host.publish("a", producer=b"one of many %d" % number, count=2)
     host.step(Ended, "c1", 0)
-    assert all(not producer.refused for producer in host.machine.producers.values())
+    assert all(not producer.refused for producer in host.machine.intake.producers.values())
     for _ in range(5):
         host.publish("a", producer=b"another", count=2, client="c2")
-    assert len(host.machine.producers) <= 5
+    assert len(host.machine.intake.producers) <= 5
 
 
 # ------------------------------------------------------------------------------------------------------ envelopes

@@ -9,8 +9,8 @@ import pytest
 
 from ordercast.core.ids import envelope_id, order_key, pack_u64
 from ordercast.gateway.budgets import Budgets
-from ordercast.gateway.intake import Intake
 from ordercast.gateway.subscribing import Subscribing, seen_in
+from ordercast.gateway.translation import Translation
 from ordercast.protocols.catalogue import DEFAULT
 from ordercast.runtime.settings import LimitSettings
 from ordercast.runtime.status import Refused
@@ -74,7 +74,9 @@ def subscribe(*chunks: list[bytes]) -> list[SubscribeResponse]:
     )
     settings = SimpleNamespace(limits=LimitSettings())
     node = SimpleNamespace(key=KEY, directory=directory, settings=settings)
-    subscribing = Subscribing(node, Intake(node), Log(*chunks), None, SimpleNamespace(settle=settle), Budgets())
+    subscribing = Subscribing(
+        node, Translation(node), Log(*chunks), None, SimpleNamespace(settle=settle), Budgets()
+    )
     client = Client()
     asyncio.run(subscribing.stream(client))
     return client.responses

@@ -1,25 +1,31 @@
 """ABCASTs to several groups could wait for each other in a circle: a total domain refuses them everywhere."""
 
+from functools import partial
+
 import pytest
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import Receive, Start, ViewChanged
-from ordercast.gateway.casting import ACROSS_GROUPS, CastingGateway
+from ordercast.core.submission import Submission
+from ordercast.gateway.machine import Gateway
 from ordercast.protocols.isis.machine import Isis
 from ordercast.protocols.isis.settings import Ordering, Settings
-from ordercast.v1.gateway_pb2 import PublishRequest
+from ordercast.protocols.isis.submission import IsisSubmission
 from ordercast.v1.isis_pb2 import Submit
 from ordercast.v1.membership_pb2 import DomainView, GroupView
 from tests.unit.driving import LIVES, envelope_of
 
 
-def test_the_gateway_refuses_several_groups_and_names_what_orders_them():
-    total = CastingGateway("g1", protocol=Settings(ordering=Ordering.TOTAL))
-    wrong = total.wrong_for_protocol(PublishRequest(), ("a", "b"))
-    assert all(protocol in wrong for protocol in ("no total order over several", *ACROSS_GROUPS))
-    assert total.wrong_for_protocol(PublishRequest(), ("a",)) == ""
-    causal = CastingGateway("g1", protocol=Settings(ordering=Ordering.CAUSAL))
-    assert causal.wrong_for_protocol(PublishRequest(), ("a", "b")) == ""
+def test_the_gateway_refuses_several_groups_and_says_what_orders_them():
+    def submission(ordering: Ordering) -> Submission:
+        return Gateway("g1", partial(IsisSubmission, settings=Settings(ordering=ordering))).submission
+
+    total = submission(Ordering.TOTAL)
+    wrong = total.wrong_with(("a", "b"))
+    assert "no total order over several" in wrong
+    assert "orders across groups" in wrong
+    assert total.wrong_with(("a",)) == ""
+    assert submission(Ordering.CAUSAL).wrong_with(("a", "b")) == ""
 
 
 def test_a_member_casts_nothing_of_what_a_gateway_should_have_refused():

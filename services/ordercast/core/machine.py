@@ -119,6 +119,22 @@ class GroupsClosed(Event):
 
 
 @dataclass(slots=True)
+class NodesJudged(Event):
+    """Membership: these processes are up, and all others are down; those of `full` have no room on their disks.
+
+    Gateways are told, and as long as they are not, everybody counts as up.
+    """
+
+    up: frozenset[str]
+    full: frozenset[str]
+
+
+@dataclass(slots=True)
+class Stopping(Event):
+    """The process is about to stop. Gateways are told: they take nothing new, and answer what they have."""
+
+
+@dataclass(slots=True)
 class TimerFired(Event):
     name: str
     #: 64 random bits, for machines that roll dice. The driver's, so that a seed replays them.

@@ -13,6 +13,7 @@ from typing import Protocol as Interface
 
 if TYPE_CHECKING:  # whoever asks for traits does not want to wait for it
     from ordercast.core.machine import Machine
+    from ordercast.core.submission import MakeSubmission
 
 
 class Orders(StrEnum):
@@ -166,6 +167,8 @@ class Protocol:
     #: shown to users.
     parse: Callable[[Mapping[str, str], int], DomainSettings]
     replica: ReplicaFactory
+    #: How gateways send in a domain with these settings.
+    submission: "Callable[[Mapping[str, str]], MakeSubmission]"
     seen: SeenCodec
     records: RecordScope
     #: By what its machines call the moment.

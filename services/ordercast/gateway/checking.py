@@ -6,11 +6,13 @@ from ordercast.gateway.producer import Groups
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.v1.gateway_pb2 import PublishRequest
 
+NO_GROUP = "a message needs at least one destination group"
+
 
 def what_is_wrong(request: PublishRequest, groups: Groups, size: int, settings: GatewaySettings) -> str:
     """A clear error for every bad input, before anything is stored."""
     if not groups:
-        return "a message needs at least one destination group"
+        return NO_GROUP
     if len(groups) > settings.groups_max:
         return f"{len(groups)} destination groups; at most {settings.groups_max}"
     if "" in groups:

@@ -1,24 +1,23 @@
-"""From what a client asks for to what the machine takes, and back: names to ids, tokens to clocks.
+"""What a gateway takes: each request is judged here, once, and either waits for an envelope or is refused.
 
-Clients know groups by name and machines by id, since a name may be used again. Whatever is wrong with a request
-and can be told without the machine is refused here.
+A producer's messages keep their order, also around refusals: what was sent behind a request that is refused and
+may come again is refused too, until that request comes again. A gateway that has more than it can order soon
+refuses those clients that have more than their share of it (pressure.py).
 """
 
-import hashlib
-import re
+from collections import OrderedDict
 from collections.abc import Sequence
-from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import group_name
-from ordercast.core.limits import NAME_CHARACTERS_MAX, OPEN_TOKEN_BYTES_MAX, PRODUCER_BYTES_MAX
+from ordercast.core.machine import NodesJudged, Receive, Send
 from ordercast.core.quorums import majority
-from ordercast.gateway.counting import Counts
-from ordercast.gateway.domains import protocol_of
-from ordercast.gateway.machine import Gateway
+from ordercast.core.submission import Groups
+from ordercast.gateway.checking import what_is_wrong
 from ordercast.gateway.pressure import RETRY_S_MAX, RETRY_S_MIN, RETRY_S_UNKNOWN
-from ordercast.gateway.tokens import Tokens
-from ordercast.runtime.node import Node
+from ordercast.gateway.producer import Producer, Waiting
+from ordercast.gateway.turns import Refusals, client_of
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_INVALID_ARGUMENT,
     PUBLISH_STATUS_NOT_FOUND,
@@ -29,190 +28,227 @@ from ordercast.v1.gateway_pb2 import (
     PublishRequest,
     PublishStatus,
 )
-from ordercast.v1.membership_pb2 import GROUP_STATE_ACTIVE, Group
 
-#: Of one stream; with more, everything on it is refused until some come again.
-REFUSED_PRODUCERS_MAX = 1024
-#: A group's id in a text: its name and a number.
-_ID_IN_TEXT = re.compile(r"([a-z0-9._-]+)#[0-9]+")
-COMES_AGAIN = (PUBLISH_STATUS_UNAVAILABLE, PUBLISH_STATUS_RESOURCE_EXHAUSTED)
+if TYPE_CHECKING:
+    from ordercast.gateway.machine import Gateway
 
-
-class Wrong(Exception):  # noqa: N818 (it names what happened, not a kind of error)
-    def __init__(self, status: PublishStatus, detail: str, retry_after_s: float = 0.0) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.retry_after_s = retry_after_s
+#: Producers that are looked at with each request, to see whether they can be forgotten.
+FORGOTTEN_AT_ONCE = 4
 
 
-Place = tuple[bytes, tuple[str, ...], int, int]
+class Refusal(NamedTuple):
+    status: PublishStatus
+    #: In words for users, who know groups by their names.
+    detail: str
+    #: When it is worth trying again; 0 if it is not, or behind another one.
+    retry_after_s: float = 0.0
 
 
-def place_of(request: PublishRequest) -> Place:
-    """As the client sent it, and sends it again."""
-    return (request.producer, tuple(request.groups), request.epoch, request.first_sequence)
-
-
-class Turns:
-    """The refusals of one stream: what a producer sent behind a request that will come again must not overtake it.
-
-    Frame 1 has m1 to {a}, and is refused, for a has no quorum. Then it has one again, and frame 2 has m2 to
-    {a, b}: it would come before m1, which was sent first. The machine sees to that for what it refuses itself.
-    """
-
-    def __init__(self) -> None:
-        #: By producer: the request that has to come again first.
-        self._first: dict[bytes, Place] = {}
-
-    def check(self, request: PublishRequest) -> None:
-        first = self._first.get(request.producer)
-        is_too_many = first is None and len(self._first) >= REFUSED_PRODUCERS_MAX
-        is_behind = first is not None and first != place_of(request) and not request.open_token
-        if is_behind or is_too_many:
-            raise Wrong(PUBLISH_STATUS_SEQUENCE_GAP, "an earlier request was refused: repeat that first")
-
-    def refused(self, place: Place, status: PublishStatus) -> None:
-        if status in COMES_AGAIN:
-            self._first.setdefault(place[0], place)
-        elif status != PUBLISH_STATUS_SEQUENCE_GAP and self._first.get(place[0]) == place:
-            del self._first[place[0]]  # it is wrong, and nobody sends it again
-
-    def admitted(self, place: Place) -> None:
-        """It came again; or its set was opened, after which what was refused comes with another number."""
-        first = self._first.get(place[0])
-        if first is not None and first[:2] == place[:2]:
-            del self._first[place[0]]
+BEHIND_REFUSED = Refusal(PUBLISH_STATUS_SEQUENCE_GAP, "an earlier request was refused: repeat that first")
+BEHIND_GIVEN_UP = Refusal(PUBLISH_STATUS_SEQUENCE_GAP, "an earlier request was given up: repeat this one")
+STOPPING = Refusal(
+    PUBLISH_STATUS_UNAVAILABLE, "this gateway is about to stop: use another one", retry_after_s=RETRY_S_MIN
+)
 
 
 class Intake:
-    def __init__(self, node: Node) -> None:
-        self.node = node
-        #: By domain: what comes in is handed to them.
-        self.machines: dict[str, Gateway] = {}
-        self.counts = Counts()
-        self.is_draining = False
+    def __init__(self, machine: "Gateway") -> None:
+        self.machine = machine
+        self.settings = machine.settings
+        self.submission = machine.submission
+        self.pressure = machine.pressure
+        #: Least recently heard of first.
+        self.producers: OrderedDict[bytes, Producer] = OrderedDict()
+        self.refusals = Refusals()
+        self.is_stopping = False
+        #: Membership's word on who is up, None before there is one, and on whose disks are full.
+        self._up: frozenset[str] | None = None
+        self._full: frozenset[str] = frozenset()
+        #: Nobody who has a replica is down, full, or without what it had stored: no group needs to be looked at.
+        self._all_well = True
 
-    @cached_property
-    def tokens(self) -> Tokens:
-        """Not before there is a group: the key comes with the registration."""
-        return Tokens(self.node.key)
+    # ---------------------------------------------------------------------------------------------- requests
 
-    def admit(self, request: PublishRequest, identity: str | None) -> str:
-        """Rewrites the request for the machine and returns the domain; raises Wrong."""
-        if self.is_draining:
-            detail = "this gateway is about to stop: use another one"
-            raise Wrong(PUBLISH_STATUS_UNAVAILABLE, detail, RETRY_S_MIN)
-        groups = self._groups(request.groups)
-        domain = groups[0].domain
-        if request.session:
+    def on_publish(self, event: Receive) -> None:
+        machine = self.machine
+        request: PublishRequest = event.message
+        groups = tuple(sorted(request.groups))
+        size = request.ByteSize()
+        wrong = what_is_wrong(request, groups, size, self.settings) or self.submission.wrong_with(groups)
+        presented = None
+        if request.session and not wrong:
             try:
-                codec = protocol_of(self.node, domain).seen
-                request.session = self.tokens.verify(domain, request.session, codec)
-            except RemoteProtocolError as error:
-                raise Wrong(PUBLISH_STATUS_INVALID_ARGUMENT, str(error)) from None
-        request.groups[:] = [group.id for group in groups]
-        if identity is not None and request.producer:
-            request.producer = owner_of(identity) + request.producer
-        return domain
+                presented = self.submission.read_session(request.session)
+            except RemoteProtocolError:
+                wrong = "not a session token"
+        if wrong:
+            self._refuse(event.source, request, Refusal(PUBLISH_STATUS_INVALID_ARGUMENT, wrong))
+            return
+        machine.note_client(event.source)
+        producer = self._producer(request.producer, event.source)
+        item = Waiting(
+            event.source,
+            request.producer,
+            request.epoch,
+            groups,
+            request.first_sequence,
+            request.messages,
+            request.unordered,
+            request.open_token,
+            request.trace,
+            size,
+        )
+        repeated = producer.requests.get(item.key)
+        if repeated is not None:
+            # It is here already, and ahead of everything that came later: only the answer goes elsewhere.
+            repeated.client = event.source
+            return
+        if any(group in machine.closed for group in groups):
+            # Nobody waits for it to come again, so it holds nothing up.
+            self._refuse(event.source, request, self._being_deleted(groups))
+            return
+        refusal = self._refusal_of(producer, item)
+        if refusal is not None:
+            producer.refuse(item)
+            self.refusals.add(event.source, producer.id)
+            self._refuse(event.source, request, refusal)
+            return
+        if presented is not None:
+            producer.seen = self.submission.see(producer.seen, presented)
+        producer.accept(item)
+        item.taken = self.pressure.took(client_of(event.source), producer.id, groups, item.cost, machine.now)
+        machine.batching.add(producer, item)
 
-    def sign(self, domain: str, session: bytes) -> bytes:
-        """What a machine says was seen, as a token."""
-        return self.tokens.sign(domain, session, protocol_of(self.node, domain).seen)
+    def _refusal_of(self, producer: Producer, item: Waiting) -> Refusal | None:
+        """Why it cannot be taken now. It comes again, and what was sent after it must not overtake it."""
+        if self.is_stopping:
+            return STOPPING
+        groups = self.machine.view.groups
+        for group in item.groups:
+            if group not in groups:  # Our view may be late.
+                return Refusal(PUBLISH_STATUS_INVALID_ARGUMENT, f"unknown group {group_name(group)!r}")
+        if producer.is_behind_refused(item):
+            return BEHIND_REFUSED
+        if self.machine.suspected or not self._all_well:
+            for group in item.groups:
+                refusal = self._unusable(group)
+                if refusal is not None:
+                    return refusal
+        if producer.outstanding + item.cost > self.settings.producer_messages_max:
+            return self._too_much("out of credits")
+        client = client_of(item.client)
+        if not self.pressure.admits(client, item.cost):
+            self.pressure.refused(client, item.cost, self.machine.now)
+            return self._too_much("more than this gateway can order soon")
+        waiting_bytes = self.machine.batching.waiting_bytes
+        if waiting_bytes and waiting_bytes + item.size > self.settings.waiting_bytes_max:
+            return self._too_much("too much waits at this gateway")
+        return None
 
-    def credits(self, source: str = "") -> int:
-        """What a producer may send that has nothing here; of whoever this stream is of, if there is one."""
-        of_machines = [machine.credits(source) for machine in self.machines.values()]
-        return min(of_machines, default=self.node.settings.limits.producer_messages_max)
+    def _too_much(self, detail: str) -> Refusal:
+        return Refusal(PUBLISH_STATUS_RESOURCE_EXHAUSTED, detail, self.pressure.retry_after_s())
 
-    def _groups(self, names: Sequence[str]) -> list[Group]:
-        if not names:
-            raise Wrong(PUBLISH_STATUS_INVALID_ARGUMENT, "a message needs at least one destination group")
-        groups_max = self.node.settings.limits.groups_max
-        if len(names) > groups_max:
-            raise Wrong(PUBLISH_STATUS_INVALID_ARGUMENT, f"{len(names)} destination groups; at most {groups_max}")
-        groups = []
-        for name in names:
-            group = self.node.directory.group_by_name.get(name)
-            if group is None or group.state != GROUP_STATE_ACTIVE:
-                raise Wrong(PUBLISH_STATUS_NOT_FOUND, f"unknown group {name!r}")
-            groups.append(group)
-        for group in groups[1:]:
-            if group.domain != groups[0].domain:
-                raise Wrong(
-                    PUBLISH_STATUS_INVALID_ARGUMENT,
-                    f"{groups[0].name!r} is in domain {groups[0].domain!r}, {group.name!r} in {group.domain!r}: "
-                    "there is no order between domains",
-                )
-        for group in groups:
-            self._check_usable(group)
-        return groups
+    # ------------------------------------------------------------------------------------ who is up and has room
 
-    def _check_usable(self, group: Group) -> None:
-        """What is disseminated cannot be withdrawn, and holds up its other groups: better refuse it."""
-        nodes = [self.node.directory.nodes.get(name) for name in group.replicas if name not in group.lost]
-        needed = majority(len(group.replicas))
-        if sum(1 for node in nodes if node is not None and not node.suspected) < needed:
-            detail = f"group {group.name!r} has no quorum"
-            raise Wrong(PUBLISH_STATUS_UNAVAILABLE, detail, RETRY_S_UNKNOWN)
-        if sum(1 for node in nodes if node is not None and not node.read_only) < needed:
-            detail = f"the disks under group {group.name!r} are full"
-            raise Wrong(PUBLISH_STATUS_RESOURCE_EXHAUSTED, detail, RETRY_S_MAX)
+    def on_nodes(self, event: NodesJudged) -> None:
+        self._up, self._full = event.up, event.full
+        self.on_view()
 
-    def domain_of(self, reply: PublishReply) -> str:
-        """Nobody's, if there is no such group."""
-        directory = self.node.directory
-        name = reply.groups[0] if reply.groups else ""
-        group = directory.groups.get(name) or directory.group_by_name.get(name)
-        return group.domain if group is not None else ""
+    def on_view(self) -> None:
+        view, up = self.machine.view, self._up
+        is_up = up is None or view.hosts <= up
+        self._all_well = (
+            is_up and view.hosts.isdisjoint(self._full) and not any(group.lost for group in view.groups.values())
+        )
 
-    def excess(self, request: PublishRequest, source: str) -> PublishReply | None:
-        """The refusal of a request that has too much of something, and shows no more of it than it might have had.
+    def _unusable(self, name: str) -> Refusal | None:
+        """What is disseminated cannot be withdrawn, and holds up its other groups: better refuse it.
 
-        Of single calls the server's shell looks at that. Requests of a stream are looked at here, one by one: one
-        that is wrong ends neither the stream nor what else is in the frame.
+        A process counts as up if it is for membership and for us, who may have waited for its answers in vain.
         """
-        limits = self.node.client_limits.of(request.DESCRIPTOR)
-        violation = limits.violation(request, request.ByteSize())
-        if not violation:
-            return None
-        shown = PublishRequest(first_sequence=request.first_sequence)
-        shown.producer = request.producer[:PRODUCER_BYTES_MAX]
-        shown.open_token = request.open_token[:OPEN_TOKEN_BYTES_MAX]
-        shown.groups[:] = [
-            name[:NAME_CHARACTERS_MAX] for name in request.groups[: self.node.settings.limits.groups_max]
-        ]
-        return self.refusal(shown, Wrong(PUBLISH_STATUS_INVALID_ARGUMENT, violation), source)
+        group, up = self.machine.view.groups[name], self._up
+        needed = majority(len(group.replicas))
+        there = [p for p in group.working if (up is None or p in up) and not self.machine.is_suspected(p)]
+        if len(there) < needed:
+            retry_after_s = max(self.pressure.retry_after_s(), RETRY_S_UNKNOWN)
+            return Refusal(PUBLISH_STATUS_UNAVAILABLE, f"group {group_name(name)!r} has no quorum", retry_after_s)
+        if sum(process not in self._full for process in group.working) < needed:
+            detail = f"the disks under group {group_name(name)!r} are full"
+            return Refusal(PUBLISH_STATUS_RESOURCE_EXHAUSTED, detail, RETRY_S_MAX)
+        return None
 
-    def refusal(self, request: PublishRequest, wrong: Wrong, source: str) -> PublishReply:
-        return PublishReply(
+    # ---------------------------------------------------------------------------------------------- refusals
+
+    def _refuse(self, client: str, request: PublishRequest | Waiting, refusal: Refusal) -> None:
+        reply = PublishReply(
             producer=request.producer,
             groups=request.groups,
             first_sequence=request.first_sequence,
             count=len(request.messages),
-            status=wrong.status,
-            detail=str(wrong),
+            status=refusal.status,
+            detail=refusal.detail,
+            credits=self.machine.credits(client, request.producer),
             open_token=request.open_token,
-            credits=self.credits(source),
-            retry_after_ms=round(wrong.retry_after_s * 1000),
+            retry_after_ms=round(refusal.retry_after_s * 1000),
         )
+        self.machine.out.append(Send((client,), reply))
 
-    def to_client(self, reply: PublishReply, identity: str | None) -> PublishReply:
-        """A machine's reply with names and a signed token; one for several streams comes here for each."""
-        if reply.groups and "#" in reply.groups[0]:
-            group = self.node.directory.groups.get(reply.groups[0])
-            if reply.session:
-                reply.session = self.sign(group.domain, reply.session) if group is not None else b""
-            reply.groups[:] = [group_name(id_) for id_ in reply.groups]
-            reply.detail = _ID_IN_TEXT.sub(r"\1", reply.detail)
-            for offset in reply.offsets:
-                offset.group = group_name(offset.group)
-            if identity is not None:
-                reply.producer = reply.producer[len(owner_of(identity)) :]
-        return reply
+    def refuse_waiting(self, groups: Sequence[str]) -> None:
+        """What is in an envelope cannot be withdrawn; what is not yet will never be."""
+        batching = self.machine.batching
+        batching.may_fill = True
+        for producer in self.producers.values():
+            gone, behind = producer.give_up(groups)
+            for item in gone:
+                self._give_back(item, self._being_deleted(item.groups))
+            for item in behind:
+                self.refusals.add(item.client, producer.id)
+                self._give_back(item, BEHIND_GIVEN_UP)
+            if not producer.waiting:
+                batching.waiting.pop(producer.id, None)
 
+    def _give_back(self, item: Waiting, refusal: Refusal) -> None:
+        self.pressure.gave(item.taken, self.machine.now)
+        self.machine.batching.waiting_bytes -= item.size
+        self._refuse(item.client, item, refusal)
 
-def owner_of(identity: str | None) -> bytes:
-    """What goes before a producer's id, so that nobody can publish in the name of another one's producer."""
-    return (
-        b"" if identity is None else hashlib.blake2b(identity.encode(), digest_size=8).hexdigest().encode() + b"/"
-    )
+    def _being_deleted(self, groups: Groups) -> Refusal:
+        machine = self.machine
+        name = next(name for name in groups if name in machine.closed or name not in machine.view.groups)
+        return Refusal(PUBLISH_STATUS_NOT_FOUND, f"group {group_name(name)!r} is being deleted")
+
+    # --------------------------------------------------------------------------------------------- producers
+
+    def on_new_stream(self, client: str) -> None:
+        """A client connected: its requests start with what has no receipt yet."""
+        for id_ in self.refusals.take(client):
+            producer = self.producers.get(id_)
+            if producer is not None and producer.client == client:
+                producer.refused.clear()
+
+    def _producer(self, id_: bytes, client: str) -> Producer:
+        producer = self.producers.pop(id_, None)
+        if producer is None:
+            producer = Producer(id_, client, client_of(client), self.submission.nothing_seen())
+        if producer.client != client:
+            # On a new stream its requests start with what has no receipt yet.
+            producer.refused.clear()
+            self.refusals.drop(producer.client, id_)
+            producer.client, producer.owner = client, client_of(client)
+        self.producers[id_] = producer
+        self._forget_producers(producer)
+        return producer
+
+    def _forget_producers(self, present: Producer) -> None:
+        """Looks at a few each time; those that have to stay move to the end, so that all have their turn."""
+        for _ in range(FORGOTTEN_AT_ONCE):
+            count = len(self.producers)
+            if count <= self.settings.producers_idle_max:
+                return
+            id_, oldest = self.producers.popitem(last=False)
+            # What it sent behind a refusal has come long ago, if so many others came since.
+            is_late = count > self.settings.producers_refused_max and not oldest.requests and not oldest.undecided
+            if oldest is present or not (oldest.is_idle or is_late):
+                self.producers[id_] = oldest
+            else:
+                self.refusals.drop(oldest.client, id_)

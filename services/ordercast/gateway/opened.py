@@ -4,26 +4,17 @@ from dataclasses import dataclass, field
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX
-from ordercast.gateway.producer import Groups, Waiting
-from ordercast.v1.common_pb2 import Envelope
+from ordercast.core.submission import Submitted
+from ordercast.gateway.producer import Waiting
 from ordercast.v1.sequencer_pb2 import EnvelopeDelivered
 
 
 @dataclass(slots=True)
-class Open:
-    """An envelope that is not finished."""
+class Open(Submitted):
+    """An envelope that is not finished, with what the gateway has to know to answer it."""
 
-    envelope: Envelope
-    groups: Groups
     #: The requests in it, one list per range of the header.
-    requests: list[list[Waiting]]
-    deadline: float
-    delay: float
-    sent: float
-    delivered: dict[str, EnvelopeDelivered] = field(default_factory=dict)
-    durable: dict[str, dict[str, None]] = field(default_factory=dict)
-    decided: bool = False
-    answered: bool = False
+    requests: list[list[Waiting]] = field(default_factory=list)
 
     def check(self, delivered: EnvelopeDelivered) -> None:
         """Refuse what is no delivery of this envelope: it says of each of its messages where it went, once."""

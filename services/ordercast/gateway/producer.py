@@ -1,6 +1,6 @@
 """One producer's messages at a gateway, and which of them may leave.
 
-[SCALATOM E6] The protocol promises no order between two envelopes in flight: m1 and m2 to {A1, A2, A3} over FIFO
+A protocol need not promise an order between two envelopes in flight: m1 and m2 to {A1, A2, A3} over FIFO
 channels, A3's clock at 100: {A1, A3} decide m1 at 100, {A1, A2} decide m2 at 6. So an envelope leaves only when
 the producer's earlier ones that share a group with it are decided, and carries their highest sn.
 """
@@ -9,19 +9,17 @@ import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
+from ordercast.core.submission import Groups
 from ordercast.gateway.pressure import Taken
-from ordercast.protocols.isis.times import Stamp
 from ordercast.v1.common_pb2 import Message
 
-Groups = tuple[str, ...]
 #: Destination set, epoch, first sequence, number of messages, open token.
 RequestKey = tuple[Groups, int, int, int, bytes]
 
 #: Refusals that are remembered one by one. With more, everything new is refused until they come again.
 REFUSED_MAX = 256
-#: Who has seen a message numbered 0 comes after it: that is not nothing.
-NOTHING_SEEN = -1
 
 #: Claims a group for messages that have to stay behind.
 _HELD_BACK: Groups = ()
@@ -84,11 +82,8 @@ class Producer:
     #: The stream that it was last heard on, and whose that is.
     client: str
     owner: str
-    #: The highest sn this producer has seen: acknowledged, delivered to it, or decided here.
-    clock: int = NOTHING_SEEN
-    #: The same in virtually synchronous groups.
-    seen: Stamp = field(default_factory=Stamp)
-    seen_epoch: int = 0
+    #: What this producer has seen, as its domain's submission keeps it.
+    seen: Any = None
     waiting: list[Waiting] = field(default_factory=list)
     #: Envelopes of ours that are not decided: their groups, and whether order matters across sets.
     undecided: dict[bytes, tuple[Groups, bool]] = field(default_factory=dict)

@@ -12,8 +12,8 @@ from ordercast.core.machine import Ended
 from ordercast.gateway.budgets import SHARE, Budgets
 from ordercast.gateway.clients import UNJUDGED_MAX, Client, Clients
 from ordercast.gateway.freshness import Freshness
-from ordercast.gateway.intake import Intake, Turns, Wrong, owner_of, place_of
 from ordercast.gateway.pressure import RETRY_S_MIN
+from ordercast.gateway.translation import Translation, Wrong, owner_of
 from ordercast.runtime.node import Node
 from ordercast.runtime.status import Refused
 from ordercast.v1.gateway_pb2 import (
@@ -54,13 +54,12 @@ CODE_OF: dict[int, grpc.StatusCode] = {
 class Replies:
     """What the machine has for one client; whatever queued up while the last frame was written is the next."""
 
-    def __init__(self, intake: Intake, client: Client, source: str) -> None:
-        self.intake = intake
+    def __init__(self, translation: Translation, client: Client, source: str) -> None:
+        self.translation = translation
         self.client = client
         self.identity = client.identity
         #: The name that the machine answers to.
         self.source = source
-        self.turns = Turns()
         self.waiting: list[PublishReply] = []
         #: Messages that the machine has and has not answered, and whether answers are on their way to the client.
         self.unanswered = 0
@@ -78,13 +77,13 @@ class Replies:
         """A machine's reply."""
         self.unanswered -= max(reply.count, 1)
         if reply.status == PUBLISH_STATUS_OK:
-            self.intake.counts.receipt(self.intake.domain_of(reply), reply.count)
-        self.add(self.intake.to_client(reply, self.identity))
+            self.translation.counts.receipt(self.translation.domain_of(reply), reply.count)
+        self.add(self.translation.to_client(reply, self.identity))
 
     def add(self, reply: PublishReply) -> None:
         if reply.status != PUBLISH_STATUS_OK:
             self.refused += 1
-            self.intake.counts.refusal(self.intake.domain_of(reply), reply)
+            self.translation.counts.refusal(self.translation.domain_of(reply), reply)
             self.retry_after_s = max(reply.retry_after_ms / 1000, RETRY_S_MIN)
         self.waiting.append(reply)
         self.is_writing = True
@@ -108,10 +107,10 @@ class Replies:
 
 class Publishing:
     def __init__(
-        self, node: Node, intake: Intake, freshness: Freshness, clients: Clients, budgets: Budgets
+        self, node: Node, translation: Translation, freshness: Freshness, clients: Clients, budgets: Budgets
     ) -> None:
         self.node = node
-        self.intake = intake
+        self.translation = translation
         self.freshness = freshness
         self._present = clients.present
         self._budgets = budgets
@@ -135,7 +134,7 @@ class Publishing:
                 # Its producers would be nobody's, and could be given the names of somebody's.
                 raise Refused(grpc.StatusCode.UNAUTHENTICATED, "the certificate names nobody", "NO_IDENTITY")
             source = f"{client.name}/{next(self._numbers)}"
-            replies = Replies(self.intake, client, source)
+            replies = Replies(self.translation, client, source)
             self.node.host.endpoints[source] = replies
             self.clients += 1
             try:
@@ -145,27 +144,23 @@ class Publishing:
                 del self.node.host.endpoints[source]
                 if replies.refused:
                     # Machines remember what they refused, so that nothing of this client overtakes it.
-                    for domain in self.intake.machines:
+                    for domain in self.translation.machines:
                         self.node.host.tell(domain, ROLE, Ended(*self.node.host.clock.read(), source, 0))
 
     def _submit(self, replies: Replies, request: PublishRequest) -> None:
-        place = place_of(request)
         replies.asked += 1
         try:
-            replies.turns.check(request)
-            domain = self.intake.admit(request, replies.identity)
+            domain = self.translation.to_machine(request, replies.identity)
         except Wrong as wrong:
-            replies.turns.refused(place, wrong.status)
-            replies.add(self.intake.refusal(request, wrong, replies.source))
+            replies.add(self.translation.refusal(request, wrong, replies.source))
             return
-        replies.turns.admitted(place)
         replies.unanswered += max(len(request.messages), 1)
         self.node.host.hand_in(domain, replies.source, request)
         replies.client.handed(self.node.host, 1)
 
     async def stream(self, context: Any) -> None:
         with self._connected(context) as replies:
-            credits_ = self.intake.credits(replies.source)
+            credits_ = self.translation.credits(replies.source)
             await context.write(PublishStreamResponse(credits=credits_, owner=owner_of(replies.identity)))
             tasks = [
                 asyncio.create_task(work) for work in (self._read(replies, context), self._write(replies, context))
@@ -208,7 +203,7 @@ class Publishing:
 
     def _is_excess(self, replies: Replies, request: PublishRequest) -> bool:
         """It has too much of something, and is refused for that before anybody looks further."""
-        excess = self.intake.excess(request, replies.source)
+        excess = self.translation.excess(request, replies.source)
         if excess is not None:
             replies.asked += 1
             replies.add(excess)

@@ -4,14 +4,12 @@ import asyncio
 from dataclasses import replace
 from typing import ClassVar
 
-from ordercast.core.machine import Machine
+from ordercast.core.machine import Event, Machine, NodesJudged, Stopping
 from ordercast.gateway.administration import Administration
 from ordercast.gateway.budgets import Budgets
-from ordercast.gateway.casting import CastingGateway
 from ordercast.gateway.clients import Clients
 from ordercast.gateway.cursors import Cursors
 from ordercast.gateway.freshness import Freshness
-from ordercast.gateway.intake import Intake
 from ordercast.gateway.machine import Gateway
 from ordercast.gateway.publishing import ROLE, Publishing
 from ordercast.gateway.reading import Reading
@@ -19,7 +17,8 @@ from ordercast.gateway.reassignment import Planner
 from ordercast.gateway.server import GatewayServer
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.gateway.subscribing import Subscribing
-from ordercast.protocols.isis.settings import from_map
+from ordercast.gateway.translation import Translation
+from ordercast.protocols.catalogue import named
 from ordercast.runtime.node import Node
 from ordercast.runtime.telemetry.meters import Labels, Meters
 from ordercast.telemetry.schema import names
@@ -35,14 +34,17 @@ class GatewayProcess:
 
     def __init__(self, node: Node) -> None:
         self.node = node
-        self.intake = Intake(node)
+        self.translation = Translation(node)
         self.reading = Reading(node)
         cursors = Cursors(node)
         self.budgets = Budgets()
         freshness = Freshness(node)
-        self.subscribing = Subscribing(node, self.intake, self.reading, cursors, freshness, self.budgets)
-        self.publishing = Publishing(node, self.intake, freshness, Clients(), self.budgets)
+        self.subscribing = Subscribing(node, self.translation, self.reading, cursors, freshness, self.budgets)
+        self.publishing = Publishing(node, self.translation, freshness, Clients(), self.budgets)
         self.admin = Administration(node, self.reading, cursors, self.subscribing, self.planner())
+        self.is_draining = False
+        #: By domain: who is up and whose disks are full, as its machine was told last.
+        self._judged: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
         limits = node.settings.limits
         self.settings = GatewaySettings(
             producer_messages_max=limits.producer_messages_max,
@@ -63,14 +65,26 @@ class GatewayProcess:
     def machines(self, domain: Domain) -> dict[str, Machine]:
         observe = self.node.observe
         settings = replace(self.settings, sampling=self.node.settings.telemetry.share_of(domain.name))
-        machine = Gateway(self.node.name, settings, observe=observe)
-        if domain.protocol == "isis":
-            machine = CastingGateway(self.node.name, settings, from_map(domain.settings), observe=observe)
-        self.intake.machines[domain.name] = machine
+        machine = Gateway(
+            self.node.name, named(domain.protocol).submission(domain.settings), settings, observe=observe
+        )
+        self.translation.machines[domain.name] = machine
         return {ROLE: machine}
 
     def changed(self) -> None:
-        pass
+        """Machines hear who is up and has room, as membership sees it, when that is new to them."""
+        nodes = self.node.directory.nodes.values()
+        up = frozenset(node.name for node in nodes if not node.suspected)
+        full = frozenset(node.name for node in nodes if node.read_only)
+        for domain in self.translation.machines:
+            if self._judged.get(domain) != (up, full):
+                self._judged[domain] = (up, full)
+                self._tell(domain, NodesJudged(*self.node.clock.read(), up, full))
+                if self.is_draining:
+                    self._tell(domain, Stopping(*self.node.clock.read()))
+
+    def _tell(self, domain: str, event: Event) -> None:
+        self.node.host.tell(domain, ROLE, event)
 
     async def start(self) -> None:
         servicer = GatewayServer(self.publishing, self.subscribing, self.admin, self.budgets)
@@ -78,15 +92,15 @@ class GatewayProcess:
         self.node.client_server.add(service, add_GatewayServiceServicer_to_server, servicer)
 
     def measure(self, meters: Meters) -> None:
-        counts = self.intake.counts
+        counts = self.translation.counts
         waiting: dict[Labels, float] = {}
         opened: dict[Labels, float] = {}
-        for domain, machine in self.intake.machines.items():
+        for domain, machine in self.translation.machines.items():
             buffers = machine.buffers()
             waiting[(domain,)], opened[(domain,)] = buffers["waiting"], buffers["unanswered"]
         meters.gauge(names.METRIC_PUBLISH_WAITING).replace(waiting)
         meters.gauge(names.METRIC_PUBLISH_OPEN).replace(opened)
-        meters.gauge(names.METRIC_PUBLISH_CREDITS).set(self.intake.credits())
+        meters.gauge(names.METRIC_PUBLISH_CREDITS).set(self.translation.credits())
         meters.gauge(names.METRIC_CLIENTS).set(self.publishing.clients)
         meters.gauge(names.METRIC_SUBSCRIPTIONS).set(self.subscribing.streams)
         meters.counter(names.METRIC_SUBSCRIBE_MESSAGES).rise_to(counts.delivered)
@@ -112,8 +126,10 @@ class GatewayProcess:
 
     async def drain(self) -> None:
         """Clients are sent elsewhere, and what they gave us is answered."""
-        self.intake.is_draining = True
-        machines = self.intake.machines
+        self.is_draining = True
+        for domain in self.translation.machines:
+            self._tell(domain, Stopping(*self.node.clock.read()))
+        machines = self.translation.machines
         while any(size["waiting"] or size["unanswered"] for size in (m.buffers() for m in machines.values())):
             await asyncio.sleep(LOOK_S)
 

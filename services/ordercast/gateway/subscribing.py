@@ -14,8 +14,8 @@ from ordercast.gateway.budgets import SHARE, Budgets
 from ordercast.gateway.cursors import Cursors, check_cursor_name
 from ordercast.gateway.domains import protocol_of
 from ordercast.gateway.freshness import Freshness
-from ordercast.gateway.intake import Intake
 from ordercast.gateway.reading import Reading
+from ordercast.gateway.translation import Translation
 from ordercast.protocols.catalogue import protocols
 from ordercast.runtime.node import Node
 from ordercast.runtime.pauses import with_signs_of_life
@@ -42,7 +42,7 @@ class Subscribing:
     def __init__(
         self,
         node: Node,
-        intake: Intake,
+        intake: Translation,
         reading: Reading,
         cursors: Cursors,
         freshness: Freshness,

@@ -6,10 +6,10 @@ one thing wrong.
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ordercast.core.machine import Receive, Send
+from ordercast.core.machine import Receive
 from ordercast.gateway.machine import Gateway
 from ordercast.v1.common_pb2 import Envelope
 from ordercast.v1.sequencer_pb2 import Disseminate
@@ -21,7 +21,7 @@ def forgetful_gateway() -> None:
     Each range gets a producer of its own; the outcomes are shifted back, so that clients notice nothing.
     """
     anonymous: dict[bytes, Envelope] = {}
-    submit, resend, on_delivered = Gateway._submit, Gateway.resend, Gateway._on_delivered
+    send, on_delivered = Gateway.send, Gateway._on_delivered
 
     def without_producers(envelope: Envelope) -> Envelope:
         id_ = envelope.header.id
@@ -32,16 +32,10 @@ def forgetful_gateway() -> None:
                 range_.producer, range_.epoch, range_.first_sequence = os.urandom(16), 0, 1
         return anonymous[id_]
 
-    def forgetting_submit(self: Gateway, *args: Any) -> bool:
-        begin = len(self.out)
-        result = submit(self, *args)
-        for effect in self.out[begin:]:
-            if isinstance(effect, Send) and isinstance(effect.message, Disseminate):
-                effect.message = Disseminate(envelope=without_producers(effect.message.envelope))
-        return result
-
-    def forgetting_resend(self: Gateway, opened: Any) -> Disseminate:
-        return Disseminate(envelope=without_producers(resend(self, opened).envelope), again=True)
+    def forgetting_send(self: Gateway, to: Sequence[str], message: Any) -> None:
+        if isinstance(message, Disseminate):
+            message = Disseminate(envelope=without_producers(message.envelope), again=message.again)
+        send(self, to, message)
 
     def shifting_delivered(self: Gateway, event: Receive) -> None:
         opened = self.open.get(event.message.id)
@@ -51,8 +45,7 @@ def forgetful_gateway() -> None:
                     span.first_sequence += range_.first_sequence - 1
         on_delivered(self, event)
 
-    Gateway._submit = forgetting_submit  # type: ignore[assignment, method-assign]
-    Gateway.resend = forgetting_resend  # type: ignore[assignment, method-assign]
+    Gateway.send = forgetting_send  # type: ignore[assignment, method-assign]
     Gateway._on_delivered = shifting_delivered  # type: ignore[assignment, method-assign]
 
 

@@ -1,6 +1,7 @@
 """ISIS as everybody else sees it."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ordercast.core.protocol import Early, Genuine, Members, Orders, Protocol, Stage, Traits
@@ -12,6 +13,7 @@ from ordercast.v1.isis_pb2 import IsisRecord
 
 if TYPE_CHECKING:
     from ordercast.core.machine import Machine
+    from ordercast.core.submission import MakeSubmission
 
 NAME = "isis"
 #: An order key is a position in the group's log.
@@ -23,6 +25,12 @@ def replica(process: str, settings: Mapping[str, str], *, observe: bool) -> "dic
     from ordercast.protocols.isis.machine import Isis
 
     return {NAME: Isis(process, from_map(settings), observe=observe)}
+
+
+def submission(settings: Mapping[str, str]) -> "MakeSubmission":
+    from ordercast.protocols.isis.submission import IsisSubmission
+
+    return partial(IsisSubmission, settings=from_map(settings))
 
 
 #: A member has the cast: another one's was received, its own was cast, or a part of a message to several groups.
@@ -52,6 +60,7 @@ ISIS = Protocol(
     parse=from_map,
     check_group=check_group,
     replica=replica,
+    submission=submission,
     seen=VectorCodec(),
     stages=STAGES,
     records=GroupRecords(

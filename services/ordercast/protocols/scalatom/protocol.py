@@ -13,6 +13,7 @@ from ordercast.v1.sequencer_pb2 import PositionRecord
 
 if TYPE_CHECKING:
     from ordercast.core.machine import Machine
+    from ordercast.core.submission import MakeSubmission
 
 NAME = "scalatom"
 
@@ -30,6 +31,12 @@ def acceptor(process: str) -> "dict[str, Machine]":
     from ordercast.protocols.paxos.acceptor import Acceptor
 
     return {"acceptor": Acceptor(process)}
+
+
+def submission(settings: Mapping[str, str]) -> "MakeSubmission":
+    from ordercast.protocols.scalatom.submission import ScalatomSubmission
+
+    return ScalatomSubmission
 
 
 STAGES = {
@@ -55,6 +62,7 @@ SCALATOM = Protocol(
     settings=documented(),
     parse=from_map,
     replica=replica,
+    submission=submission,
     acceptor=acceptor,
     seen=ClockCodec(),
     stages=STAGES,

@@ -1,13 +1,15 @@
 """The machines and the membership of virtually synchronous groups in a world, and what is checked there."""
 
 from collections import deque
+from functools import partial
 from random import Random
 from typing import Any
 
 from ordercast.core.machine import Deliver, Effect, Interrupted
 from ordercast.core.view import names_of
-from ordercast.gateway.casting import CastingGateway
+from ordercast.gateway.machine import Gateway
 from ordercast.protocols.isis.machine import Isis
+from ordercast.protocols.isis.submission import IsisSubmission
 from ordercast.protocols.isis.telling import Told
 from ordercast.sim.checkers.producers import remembered
 from ordercast.sim.checkers.violation import Violation
@@ -55,8 +57,9 @@ class IsisCluster(Cluster[IsisScenario, ViewMembership]):
     def roles(self, name: str) -> dict[str, Factory]:
         return {"isis": lambda: Isis(name, self.scenario.settings, observe=True)}
 
-    def make_gateway(self, name: str) -> CastingGateway:
-        return CastingGateway(name, self.scenario.gateway_settings, self.scenario.settings)
+    def make_gateway(self, name: str) -> Gateway:
+        submission = partial(IsisSubmission, settings=self.scenario.settings)
+        return Gateway(name, submission, self.scenario.gateway_settings)
 
     def make_client(self, name: str) -> Publisher:
         return Publisher(name, self.scenario.clients[name], self.board)

@@ -6,6 +6,7 @@ from ordercast.gateway.machine import Gateway
 from ordercast.protocols.paxos.acceptor import Acceptor
 from ordercast.protocols.paxos.proposer import Proposer
 from ordercast.protocols.scalatom.machine import Scalatom
+from ordercast.protocols.scalatom.submission import ScalatomSubmission
 from ordercast.sim.checkers import ending, order, producers
 from ordercast.sim.checkers.logs import LogChecker
 from ordercast.sim.checkers.violation import Violation
@@ -50,7 +51,7 @@ class ScalatomCluster(Cluster[ScalatomScenario, Membership]):
         }
 
     def make_gateway(self, name: str) -> Gateway:
-        return Gateway(name, self.scenario.gateway_settings, observe=self.world.tracing)
+        return Gateway(name, ScalatomSubmission, self.scenario.gateway_settings, observe=self.world.tracing)
 
     @property
     def delivered(self) -> int:

@@ -9,9 +9,8 @@ from typing import Any
 from ordercast.core.ids import last_key_of
 from ordercast.core.machine import Persist, Send
 from ordercast.core.quorums import majority
+from ordercast.core.submission import Submitted
 from ordercast.core.view import Group
-from ordercast.gateway.machine import Gateway
-from ordercast.gateway.opened import Open
 from ordercast.gateway.producer import Producer
 from ordercast.protocols.forgetting import DestinationSet
 from ordercast.protocols.idempotence import ProducerState, ProducerTable, SetKey
@@ -29,6 +28,7 @@ from ordercast.protocols.scalatom.recovery import Recovery
 from ordercast.protocols.scalatom.repair import Repair
 from ordercast.protocols.scalatom.replica import Delivered, Replica, Retirement
 from ordercast.protocols.scalatom.stamping import Stamping
+from ordercast.protocols.scalatom.submission import ScalatomSubmission
 from ordercast.sim.mutant import Mutant, register
 from ordercast.v1.common_pb2 import Envelope, RangeOutcome, Span
 from ordercast.v1.sequencer_pb2 import Disseminate, ProducerRecord, Snapshot
@@ -201,16 +201,16 @@ def _never_closed(self: Acceptor, instance: bytes) -> bool:
     return False
 
 
-@mutant("another-coordinator-on-resend", "a resend is the same envelope", (Gateway, "resend"))
-def _other_coordinator(self: Gateway, opened: Open) -> Disseminate:
-    assert self.view is not None
+@mutant("another-coordinator-on-resend", "a resend is the same envelope", (ScalatomSubmission, "repetition"))
+def _other_coordinator(self: ScalatomSubmission, submitted: Submitted) -> Disseminate:
     envelope = Envelope()
-    envelope.CopyFrom(opened.envelope)
-    others = [p for p in self.view.replicas_of(opened.groups) if p != envelope.header.coordinator.process]
+    envelope.CopyFrom(submitted.envelope)
+    view, connected = self.gateway.view, self.gateway.connected
+    others = [p for p in view.replicas_of(submitted.groups) if p != envelope.header.coordinator.process]
     for process in others:
-        if process in self.connected:
+        if process in connected:
             envelope.header.coordinator.process = process
-            envelope.header.coordinator.number = self.connected[process]
+            envelope.header.coordinator.number = connected[process]
     return Disseminate(envelope=envelope, again=True)
 
 
@@ -297,9 +297,9 @@ def _early_done(self: Stamping, envelope: Envelope, names: tuple[str, ...], unde
         machine.release_forgotten(machine.replicas[name])
 
 
-@mutant("receipt-taken-as-finished", "E8", (Gateway, "is_finished"))
-def _early_finished(self: Gateway, opened: Open) -> bool:
-    return opened.answered
+@mutant("receipt-taken-as-finished", "E8", (ScalatomSubmission, "is_finished"))
+def _early_finished(self: ScalatomSubmission, submitted: Submitted) -> bool:
+    return submitted.answered
 
 
 _is_finished_in = Repair.is_finished_in

@@ -1,4 +1,4 @@
-"""From a client's request to the machine's and back: names, ids, tokens, owners, and what is refused at once."""
+"""From a client's request to the machine's and back: names, ids, tokens, owners, and what is for no machine."""
 
 import asyncio
 from types import SimpleNamespace
@@ -12,18 +12,12 @@ from ordercast.core.session_token import tag_of
 from ordercast.gateway.budgets import Budgets
 from ordercast.gateway.clients import UNJUDGED_MAX, Client, Clients
 from ordercast.gateway.freshness import Freshness
-from ordercast.gateway.intake import (
-    REFUSED_PRODUCERS_MAX,
-    Intake,
-    Turns,
-    Wrong,
-    owner_of,
-    place_of,
-)
 from ordercast.gateway.machine import Gateway
 from ordercast.gateway.publishing import REPLIES_MAX, ROLE, Publishing, Replies, refused
 from ordercast.gateway.settings import GatewaySettings
+from ordercast.gateway.translation import Translation, Wrong, owner_of
 from ordercast.protocols.catalogue import DEFAULT
+from ordercast.protocols.scalatom.submission import ScalatomSubmission
 from ordercast.runtime.settings import LimitSettings
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
@@ -33,7 +27,6 @@ from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_OK,
     PUBLISH_STATUS_RESOURCE_EXHAUSTED,
     PUBLISH_STATUS_SEQUENCE_GAP,
-    PUBLISH_STATUS_UNAVAILABLE,
     PublishReply,
     PublishRequest,
 )
@@ -46,7 +39,7 @@ CLOCK = pack_u64(77)
 
 
 def make_node():
-    """As much of a node as intake looks at: groups a and b in domain d, x in domain e; three replicas each."""
+    """As much of a node as is looked at: groups a and b in domain d, x in domain e; three replicas each."""
     groups = [
         Group(
             name=name, id=f"{name}#{number}", domain=domain, state=GROUP_STATE_ACTIVE, replicas=["s1", "s2", "s3"]
@@ -71,14 +64,14 @@ def request(*groups, producer=b"p", sequence=1, **fields):
     return PublishRequest(producer=producer, groups=groups, first_sequence=sequence, messages=messages, **fields)
 
 
-def replies_of(intake, identity):
-    return Replies(intake, Client("client/1", identity), "client/1/1")
+def replies_of(translation, identity):
+    return Replies(translation, Client("client/1", identity), "client/1/1")
 
 
-def wrong_with(intake, made, identity=None):
+def wrong_with(translation, made, identity=None):
     before = made.SerializeToString()
     with pytest.raises(Wrong) as wrong:
-        intake.admit(made, identity)
+        translation.to_machine(made, identity)
     assert made.SerializeToString() == before, "what is refused is not changed: it is told back"
     return wrong.value.status
 
@@ -87,9 +80,9 @@ def wrong_with(intake, made, identity=None):
 
 
 def test_names_become_ids_and_a_token_becomes_a_clock():
-    intake = Intake(make_node())
+    translation = Translation(make_node())
     made = request("b", "a", session=ClockTokens(KEY).sign("d", CLOCK))
-    assert intake.admit(made, None) == "d"
+    assert translation.to_machine(made, None) == "d"
     assert list(made.groups) == ["b#2", "a#1"]
     assert (made.session, made.producer) == (CLOCK, b"p")
 
@@ -98,10 +91,10 @@ def test_the_key_is_the_one_that_came_with_the_registration():
     """A gateway's parts are made before it is registered, when there is no key yet."""
     node = make_node()
     node.key = b""
-    intake = Intake(node)
+    translation = Translation(node)
     node.key = KEY
     reply = PublishReply(groups=["a#1"], session=CLOCK)
-    assert ClockTokens(KEY).verify("d", intake.to_client(reply, None).session) == CLOCK
+    assert ClockTokens(KEY).verify("d", translation.to_client(reply, None).session) == CLOCK
 
 
 @pytest.mark.parametrize(
@@ -109,17 +102,17 @@ def test_the_key_is_the_one_that_came_with_the_registration():
     [b"x", CLOCK, CLOCK + bytes(16), tag_of("d") + CLOCK + bytes(16), ClockTokens(b"another").sign("d", CLOCK)],
 )
 def test_a_token_that_is_malformed_or_not_of_this_cluster_is_refused(session):
-    assert wrong_with(Intake(make_node()), request("a", session=session)) == PUBLISH_STATUS_INVALID_ARGUMENT
+    assert wrong_with(Translation(make_node()), request("a", session=session)) == PUBLISH_STATUS_INVALID_ARGUMENT
 
 
 def test_a_token_shows_what_was_seen_in_the_domain_and_nothing_else():
     seen = merge(ClockTokens(KEY).sign("d", CLOCK), ClockTokens(KEY).sign("e", pack_u64(99)))
     for group, shown in (("a", CLOCK), ("x", pack_u64(99))):
         made = request(group, session=seen)
-        Intake(make_node()).admit(made, None)
+        Translation(make_node()).to_machine(made, None)
         assert made.session == shown
     elsewhere = request("a", session=ClockTokens(KEY).sign("e", CLOCK))
-    Intake(make_node()).admit(elsewhere, None)
+    Translation(make_node()).to_machine(elsewhere, None)
     assert elsewhere.session == b""
 
 
@@ -131,62 +124,38 @@ def test_a_token_shows_what_was_seen_in_the_domain_and_nothing_else():
         (("",), PUBLISH_STATUS_NOT_FOUND),
         (("a#1",), PUBLISH_STATUS_NOT_FOUND),
         (("a", "x"), PUBLISH_STATUS_INVALID_ARGUMENT),
-        (("a",) * 5, PUBLISH_STATUS_INVALID_ARGUMENT),
     ],
 )
 def test_destinations_that_cannot_be_are_refused(groups, status):
-    assert wrong_with(Intake(make_node()), request(*groups)) == status
+    assert wrong_with(Translation(make_node()), request(*groups)) == status
 
 
-def test_a_group_that_is_being_deleted_takes_nothing_new():
+def test_the_state_of_a_group_is_for_its_machine_to_judge():
     node = make_node()
     node.directory.group_by_name["a"].state = GROUP_STATE_DELETING
-    assert wrong_with(Intake(node), request("b", "a")) == PUBLISH_STATUS_NOT_FOUND
-
-
-def test_a_group_without_a_quorum_is_refused_before_anything_is_sent():
-    node = make_node()
-    intake = Intake(node)
-    node.directory.nodes["s1"].suspected = True
-    assert intake.admit(request("a"), None) == "d"
-    del node.directory.nodes["s2"]
-    assert wrong_with(intake, request("a")) == PUBLISH_STATUS_UNAVAILABLE
-
-
-def test_a_group_whose_disks_are_full_is_refused():
-    node = make_node()
-    node.directory.nodes["s1"].read_only = True
-    intake = Intake(node)
-    assert intake.admit(request("a"), None) == "d"
-    node.directory.nodes["s2"].read_only = True
-    assert wrong_with(intake, request("a")) == PUBLISH_STATUS_RESOURCE_EXHAUSTED
+    node.directory.nodes.clear()
+    assert Translation(node).to_machine(request("b", "a"), None) == "d"
 
 
 def test_a_request_with_too_much_is_refused_and_not_shown_back_as_a_whole():
-    intake = Intake(make_node())
-    assert intake.excess(request("a", producer=bytes(160)), "c") is None
-    refusal = intake.excess(request(*["g" * 1000] * 5, producer=bytes(1 << 20), sequence=7), "c")
+    translation = Translation(make_node())
+    assert translation.excess(request("a", producer=bytes(160)), "c") is None
+    refusal = translation.excess(request(*["g" * 1000] * 5, producer=bytes(1 << 20), sequence=7), "c")
     assert refusal.status == PUBLISH_STATUS_INVALID_ARGUMENT
     assert refusal.detail == "producer of PublishRequest has a length of 1048576; at most 160"
     assert refusal.first_sequence == 7
     assert refusal.ByteSize() < 1000
 
 
-def test_a_gateway_that_drains_takes_nothing():
-    intake = Intake(make_node())
-    intake.is_draining = True
-    assert wrong_with(intake, request("a")) == PUBLISH_STATUS_UNAVAILABLE
-
-
 def test_a_producer_belongs_to_who_authenticated():
-    intake = Intake(make_node())
+    translation = Translation(make_node())
     mine, theirs = request("a"), request("a")
-    intake.admit(mine, "me")
-    intake.admit(theirs, "them")
+    translation.to_machine(mine, "me")
+    translation.to_machine(theirs, "them")
     assert mine.producer != theirs.producer
     assert mine.producer == owner_of("me") + b"p"
     nameless = request("a", producer=b"")
-    intake.admit(nameless, "me")
+    translation.to_machine(nameless, "me")
     assert nameless.producer == b"", "the machine refuses it, as it has no id"
 
 
@@ -194,49 +163,40 @@ def test_a_producer_belongs_to_who_authenticated():
 
 
 def test_a_reply_has_names_a_signed_token_and_the_producer_as_the_client_knows_it():
-    intake = Intake(make_node())
+    translation = Translation(make_node())
     reply = PublishReply(producer=owner_of("me") + b"p", groups=["a#1", "b#2"], session=CLOCK)
     reply.offsets.add(group="a#1", first_offset=5)
-    intake.to_client(reply, "me")
+    translation.to_client(reply, "me")
     assert list(reply.groups) == ["a", "b"]
     assert (reply.offsets[0].group, reply.producer) == ("a", b"p")
     assert ClockTokens(KEY).verify("d", reply.session) == CLOCK
 
 
-@pytest.mark.parametrize(
-    ("detail", "told"),
-    [
-        ("group 'a#1' has no quorum", "group 'a' has no quorum"),
-        ("group 'a.b-2_c#17' is being deleted", "group 'a.b-2_c' is being deleted"),
-        ("a#1, b#22: no", "a, b: no"),
-        ("out of credits", "out of credits"),
-        ("# 7", "# 7"),
-    ],
-)
-def test_a_text_from_the_machine_has_names_and_no_ids(detail, told):
+@pytest.mark.parametrize("detail", ["group 'a' has no quorum", "a#1, b#22: no", "# 7"])
+def test_a_text_from_the_machine_is_not_changed(detail):
     reply = PublishReply(groups=["a#1"], detail=detail)
-    assert Intake(make_node()).to_client(reply, None).detail == told
+    assert Translation(make_node()).to_client(reply, None).detail == detail
 
 
 def test_one_reply_for_two_streams_is_translated_once():
-    intake = Intake(make_node())
+    translation = Translation(make_node())
     reply = PublishReply(producer=owner_of("me") + b"p", groups=["a#1"], session=CLOCK)
-    once = intake.to_client(reply, "me").SerializeToString()
-    assert intake.to_client(reply, "me").SerializeToString() == once
+    once = translation.to_client(reply, "me").SerializeToString()
+    assert translation.to_client(reply, "me").SerializeToString() == once
 
 
 def test_a_reply_about_a_group_that_is_gone_meanwhile_has_no_token():
     node = make_node()
     node.directory.groups.clear()
-    reply = Intake(node).to_client(PublishReply(groups=["a#1"], session=CLOCK), None)
+    reply = Translation(node).to_client(PublishReply(groups=["a#1"], session=CLOCK), None)
     assert (list(reply.groups), reply.session) == (["a"], b"")
 
 
 def test_a_refusal_tells_back_what_the_client_sent():
     """Also what looks like an id: it is the client's, and is not taken for the machine's."""
     node = make_node()
-    publishing = Publishing(node, Intake(node), Freshness(node), Clients(), Budgets())
-    replies = replies_of(publishing.intake, "me")
+    publishing = Publishing(node, Translation(node), Freshness(node), Clients(), Budgets())
+    replies = replies_of(publishing.translation, "me")
     publishing._submit(replies, request("a#1", producer=b"a long producer id", sequence=3))
     (reply,) = replies.waiting
     assert (list(reply.groups), reply.producer) == (["a#1"], b"a long producer id")
@@ -247,7 +207,7 @@ def test_a_refusal_tells_back_what_the_client_sent():
 
 def test_replies_that_pile_up_close_the_way_in_until_they_are_taken():
     async def story():
-        replies = replies_of(Intake(make_node()), None)
+        replies = replies_of(Translation(make_node()), None)
         for number in range(REPLIES_MAX):
             assert replies.room.is_set()
             replies(PublishReply(groups=["a#1"], first_sequence=number, status=PUBLISH_STATUS_OK))
@@ -269,23 +229,15 @@ def test_a_single_call_is_told_when_to_come_back_as_a_stream_is(retry_after_ms):
     assert told.retry_after_s == (retry_after_ms / 1000 if retry_after_ms else None)
 
 
-@pytest.mark.parametrize("fault", ["suspected", "read_only"])
-def test_what_is_refused_before_the_machine_is_told_when_to_come_back_too(fault):
-    node = make_node()
-    for name in ("s1", "s2"):
-        setattr(node.directory.nodes[name], fault, True)
-    publishing = Publishing(node, Intake(node), Freshness(node), Clients(), Budgets())
-    replies = replies_of(publishing.intake, None)
-    publishing._submit(replies, request("a"))
-    assert replies.waiting[0].retry_after_ms > 0
-
-
 def test_credits_are_what_the_machine_with_least_room_grants():
     node = make_node()
-    intake = Intake(node)
-    assert intake.credits() == 99
-    intake.machines = {"d": Gateway("g", GatewaySettings(backlog_messages_first=7)), "e": Gateway("g")}
-    assert intake.credits() == 7
+    translation = Translation(node)
+    assert translation.credits() == 99
+    translation.machines = {
+        "d": Gateway("g", ScalatomSubmission, GatewaySettings(backlog_messages_first=7)),
+        "e": Gateway("g", ScalatomSubmission),
+    }
+    assert translation.credits() == 7
 
 
 class Pauses:
@@ -293,8 +245,8 @@ class Pauses:
 
     def __init__(self, monkeypatch):
         self.node = make_node()
-        self.publishing = Publishing(self.node, Intake(self.node), Freshness(self.node), Clients(), Budgets())
-        self.replies = replies_of(self.publishing.intake, None)
+        self.publishing = Publishing(self.node, Translation(self.node), Freshness(self.node), Clients(), Budgets())
+        self.replies = replies_of(self.publishing.translation, None)
         self.lengths = []
         sleep = asyncio.sleep
 
@@ -346,9 +298,9 @@ def test_machines_hear_that_a_client_is_gone_which_they_refused_something():
     node.host.clock = SimpleNamespace(read=lambda: (0.0, 0.0))
     node.host.tell = lambda *given: told.append(given)
     node.settings.tls = SimpleNamespace(client_ca=None)
-    intake = Intake(node)
-    intake.machines = {"d": Gateway("g")}
-    publishing = Publishing(node, intake, Freshness(node), Clients(), Budgets())
+    translation = Translation(node)
+    translation.machines = {"d": Gateway("g", ScalatomSubmission)}
+    publishing = Publishing(node, translation, Freshness(node), Clients(), Budgets())
     context = SimpleNamespace(auth_context=dict, peer=lambda: "ipv4:127.0.0.1:1")
     with publishing._connected(context):
         pass
@@ -417,89 +369,20 @@ def test_however_many_calls_a_client_has_few_of_its_requests_wait_to_be_judged()
     asyncio.run(story())
 
 
-# ------------------------------------------------------------------------------------------------------- turns
+# ---------------------------------------------------------------------------------------------------- refusals
 
 
-def make_publishing():
+def test_a_request_that_is_for_no_machine_holds_nothing_up():
     node = make_node()
-    publishing = Publishing(node, Intake(node), Freshness(node), Clients(), Budgets())
-    return node, publishing, replies_of(publishing.intake, None)
-
-
-def statuses(publishing, replies, *requests):
-    """What became of each: its refusal, or OK if it was handed to the machine."""
-    found = []
-    for made in requests:
-        before = len(replies.waiting)
+    publishing = Publishing(node, Translation(node), Freshness(node), Clients(), Budgets())
+    replies = replies_of(publishing.translation, None)
+    for made in (request("nobody"), request("a", "x"), request("a")):
         publishing._submit(replies, made)
-        found.append(replies.waiting[-1].status if len(replies.waiting) > before else PUBLISH_STATUS_OK)
-    return found
-
-
-def test_what_was_sent_behind_a_refusal_does_not_overtake_it():
-    """m1 to {a} is refused, for a has no quorum; then it has one, and m2 to {a, b} was under way already."""
-    node, publishing, replies = make_publishing()
-    node.directory.nodes["s1"].suspected = node.directory.nodes["s2"].suspected = True
-    assert statuses(publishing, replies, request("a")) == [PUBLISH_STATUS_UNAVAILABLE]
-    node.directory.nodes["s1"].suspected = False
-    assert statuses(publishing, replies, request("a", "b"), request("a", sequence=2)) == [
-        PUBLISH_STATUS_SEQUENCE_GAP,
-        PUBLISH_STATUS_SEQUENCE_GAP,
+    assert [reply.status for reply in replies.waiting] == [
+        PUBLISH_STATUS_NOT_FOUND,
+        PUBLISH_STATUS_INVALID_ARGUMENT,
     ]
-    assert statuses(publishing, replies, request("a", producer=b"another")) == [PUBLISH_STATUS_OK]
-    again = [request("a"), request("a", "b"), request("a", sequence=2)]
-    assert statuses(publishing, replies, *again) == [PUBLISH_STATUS_OK] * 3
-    assert [made.producer for _, _, made in node.host.handed] == [b"another", b"p", b"p", b"p"]
-
-
-def test_a_request_that_is_wrong_for_good_holds_nothing_up():
-    _, publishing, replies = make_publishing()
-    found = statuses(publishing, replies, request("nobody"), request("a"))
-    assert found == [PUBLISH_STATUS_NOT_FOUND, PUBLISH_STATUS_OK]
-
-
-def test_a_refused_request_that_turns_out_to_be_wrong_holds_nothing_up():
-    """Its group had no quorum for a moment, and was deleted in the next."""
-    node, publishing, replies = make_publishing()
-    node.directory.nodes["s1"].suspected = node.directory.nodes["s2"].suspected = True
-    assert statuses(publishing, replies, request("a")) == [PUBLISH_STATUS_UNAVAILABLE]
-    node.directory.nodes["s1"].suspected = False
-    node.directory.group_by_name["a"].state = GROUP_STATE_DELETING
-    found = statuses(publishing, replies, request("b"), request("a"), request("b"))
-    assert found == [PUBLISH_STATUS_SEQUENCE_GAP, PUBLISH_STATUS_NOT_FOUND, PUBLISH_STATUS_OK]
-
-
-def test_opening_the_set_anew_gives_the_refused_request_up():
-    turns = Turns()
-    turns.refused(place_of(request("a", sequence=7)), PUBLISH_STATUS_RESOURCE_EXHAUSTED)
-    opening = request("a", sequence=0, open_token=b"t")
-    turns.check(opening)
-    turns.admitted(place_of(opening))
-    turns.check(request("a", sequence=5))
-
-
-def test_opening_another_set_gives_nothing_up():
-    turns = Turns()
-    turns.refused(place_of(request("a", sequence=7)), PUBLISH_STATUS_UNAVAILABLE)
-    opening = request("b", sequence=0, open_token=b"t")
-    turns.check(opening)
-    turns.admitted(place_of(opening))
-    with pytest.raises(Wrong):
-        turns.check(request("a", sequence=8))
-
-
-def test_what_is_kept_of_refused_producers_is_bounded():
-    turns = Turns()
-    for number in range(REFUSED_PRODUCERS_MAX):
-        made = request("a", producer=pack_u64(number))
-        turns.check(made)
-        turns.refused(place_of(made), PUBLISH_STATUS_UNAVAILABLE)
-    with pytest.raises(Wrong):
-        turns.check(request("a", producer=b"one more"))
-    again = request("a", producer=pack_u64(0))
-    turns.check(again)
-    turns.admitted(place_of(again))
-    turns.check(request("a", producer=b"one more"))
+    assert [list(made.groups) for _, _, made in node.host.handed] == [["a#1"]]
 
 
 def test_each_identity_owns_its_producers_and_none_owns_nothing():
