@@ -8,7 +8,7 @@ from ordercast.sim.isis.stage import Stage
 
 def log_of(stage: Stage, group: str) -> list[tuple[str, ...]]:
     """Where each message of it was sent to."""
-    published = stage.cluster.board.published
+    published = stage.cluster.cast_board.published
     return [tuple(published[id_][1]) for id_, _ in stage.cluster.checker.logs[group]]
 
 
