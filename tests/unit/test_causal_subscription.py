@@ -231,8 +231,9 @@ def test_a_broken_stream_goes_on_without_a_gap(gateway, address):
         (Domain(name="rooms", protocol="scalatom"), "order key"),
         (Domain(name="rooms", protocol="isis", settings={"causality": "conservative"}), "causality=timestamps"),
         (Domain(name="rooms", protocol="isis", settings={"causality": "epochs"}), "causality=timestamps"),
+        (Domain(name="rooms", protocol="theirs"), "not installed here"),
     ],
-    ids=["another protocol", "conservative", "epochs"],
+    ids=["another protocol", "conservative", "epochs", "not installed"],
 )
 def test_a_domain_whose_messages_do_not_say_what_they_come_after_is_refused(gateway, address, domain, word):
     gateway.domain = domain
