@@ -10,6 +10,7 @@ from ordercast.core.machine import Effect, Receive
 from ordercast.core.submission import Groups, Seeing, Sender, Submission, Submitted
 from ordercast.core.view import View
 from ordercast.gateway.machine import Gateway
+from ordercast.gateway.settings import GatewaySettings
 from ordercast.v1.common_pb2 import Incarnation, Message, Span
 from ordercast.v1.gateway_pb2 import PUBLISH_STATUS_INVALID_ARGUMENT, PUBLISH_STATUS_OK, PublishRequest
 from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDelivered, EnvelopeDurable
@@ -117,6 +118,15 @@ def test_what_the_submission_cannot_order_is_refused_in_its_words(host: Driven):
     assert (reply.status, reply.detail) == (PUBLISH_STATUS_INVALID_ARGUMENT, "c is not for us")
     (reply,) = replies(publish(host, "a", session=b"12"))
     assert (reply.status, reply.detail) == (PUBLISH_STATUS_INVALID_ARGUMENT, "not a session token")
+
+
+def test_where_several_groups_cannot_be_ordered_it_says_which_protocols_can():
+    settings = GatewaySettings(protocols_across=("one", "other"))
+    host = Driven("g1", lambda: Gateway("g1", ToTheFirst, settings), VIEW)
+    (reply,) = replies(publish(host, "a", "c"))
+    assert reply.detail == "c is not for us. Protocols that order across groups: one, other"
+    (reply,) = replies(publish(host, "c"))
+    assert reply.detail == "c is not for us"
 
 
 def test_envelopes_go_where_the_submission_sends_them_and_follow_when_it_says_so(host: Driven):

@@ -74,7 +74,7 @@ class Intake:
         request: PublishRequest = event.message
         groups = tuple(sorted(request.groups))
         size = request.ByteSize()
-        wrong = what_is_wrong(request, groups, size, self.settings) or self.submission.wrong_with(groups)
+        wrong = what_is_wrong(request, groups, size, self.settings) or self._wrong_with(groups)
         presented = None
         if request.session and not wrong:
             try:
@@ -118,6 +118,13 @@ class Intake:
         producer.accept(item)
         item.taken = self.pressure.took(client_of(event.source), producer.id, groups, item.cost, machine.now)
         machine.batching.add(producer, item)
+
+    def _wrong_with(self, groups: Groups) -> str:
+        wrong = self.submission.wrong_with(groups)
+        across = self.settings.protocols_across
+        if wrong and len(groups) > 1 and across:
+            return f"{wrong}. Protocols that order across groups: {', '.join(across)}"
+        return wrong
 
     def _refusal_of(self, producer: Producer, item: Waiting) -> Refusal | None:
         """Why it cannot be taken now. It comes again, and what was sent after it must not overtake it."""

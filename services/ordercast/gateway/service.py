@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from ordercast.core.machine import Event, Machine, NodesJudged, Stopping
+from ordercast.core.protocol import Orders
 from ordercast.gateway.administration import Administration
 from ordercast.gateway.budgets import Budgets
 from ordercast.gateway.clients import Clients
@@ -18,7 +19,7 @@ from ordercast.gateway.server import GatewayServer
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.gateway.subscribing import Subscribing
 from ordercast.gateway.translation import Translation
-from ordercast.protocols.catalogue import named
+from ordercast.protocols.catalogue import named, protocols
 from ordercast.runtime.node import Node
 from ordercast.runtime.telemetry.meters import Labels, Meters
 from ordercast.telemetry.schema import names
@@ -55,6 +56,9 @@ class GatewayProcess:
             waiting_bytes_max=limits.waiting_bytes_max,
             backlog_s_max=limits.backlog_s_max,
             groups_max=limits.groups_max,
+            protocols_across=tuple(
+                name for name, protocol in protocols().items() if protocol.traits.orders == Orders.ACROSS
+            ),
             tells_time=node.settings.telemetry.is_on,
         )
 

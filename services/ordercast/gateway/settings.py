@@ -34,6 +34,8 @@ class GatewaySettings:
     envelope_bytes_max: int = 1 << 20
     payload_bytes_max: int = 1 << 20
     groups_max: int = 64
+    #: Protocols that order across groups, for those who need one.
+    protocols_across: tuple[str, ...] = ()
     #: For telemetry: the share of envelopes whose traces are kept; whether they say when they were accepted.
     sampling: float = 0.0
     tells_time: bool = False

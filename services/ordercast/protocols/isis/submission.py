@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from google.protobuf.message import DecodeError
 
 from ordercast.core.errors import RemoteProtocolError
-from ordercast.core.protocol import Orders
 from ordercast.core.submission import Groups, Seeing, Sender, Submission, Submitted
 from ordercast.core.view import View
 from ordercast.protocols.isis import times
@@ -66,16 +65,9 @@ class IsisSubmission(Submission):
     # --------------------------------------------------------------------------- what is asked for and was seen
 
     def wrong_with(self, groups: Groups) -> str:
-        if not self.is_total or len(groups) <= 1:
-            return ""
-        # The catalogue lists this protocol too, so it cannot be loaded before this module.
-        from ordercast.protocols.catalogue import protocols
-
-        across = [name for name, protocol in protocols().items() if protocol.traits.orders == Orders.ACROSS]
-        return (
-            "this domain orders each group by itself: there is no total order over several of its groups. "
-            f"Protocols that order across groups: {', '.join(across)}"
-        )
+        if self.is_total and len(groups) > 1:
+            return "this domain orders each group by itself: there is no total order over several of its groups"
+        return ""
 
     def nothing_seen(self) -> HasSeen:
         return HasSeen()
