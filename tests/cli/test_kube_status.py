@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from ordercast.cli import kube_api, output
+from ordercast.cli import output
+from ordercast.cli.kube import api as kube_api
 from ordercast.cli.main import app
 from ordercast.local.cluster import free_ports
-from ordercast.runtime import endpoint_slices
+from ordercast.runtime.kubernetes import endpoint_slices
 from tests.cli.kubernetes_namespace import Namespace, api_server, namespace_of, pages
 from tests.cli.tls_front import tls_front
 from tests.helm.api_server import HOST, kubeconfig

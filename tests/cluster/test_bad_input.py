@@ -19,10 +19,10 @@ from google.protobuf.descriptor import MethodDescriptor
 from ordercast.core.session_token import CLOCK_BYTES, MAC_BYTES, PARTS_MAX, TAG_BYTES, tag_of
 from ordercast.local.cluster import HOST, LocalCluster, Member, wait_until
 from ordercast.local.setup import create_groups
-from ordercast.runtime.frame_listener import TICKET_S_MAX
-from ordercast.runtime.mesh import WIRE_VERSION
-from ordercast.runtime.settings import PEER_MESSAGE_BYTES_MAX
-from ordercast.runtime.wire import FIRST_BYTES_MAX, LENGTH
+from ordercast.runtime.process.settings import PEER_MESSAGE_BYTES_MAX
+from ordercast.runtime.transport.frame_listener import TICKET_S_MAX
+from ordercast.runtime.transport.mesh import WIRE_VERSION
+from ordercast.runtime.transport.wire import FIRST_BYTES_MAX, LENGTH
 from ordercast.v1 import faults_pb2, frame_pb2, gateway_pb2, membership_pb2, sequencer_pb2
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.frame_pb2 import CHANNEL_DOMAINS, CHANNEL_MEMBERSHIP, ConnectRequest, ConnectResponse, Hello

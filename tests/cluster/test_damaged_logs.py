@@ -12,10 +12,10 @@ import ordercast
 from ordercast.errors import OrdercastError
 from ordercast.local.cluster import LocalCluster, wait_until
 from ordercast.local.setup import create_groups
-from ordercast.runtime.database_file import DATA_FILE
-from ordercast.runtime.node import EXIT_REFUSED
-from ordercast.runtime.storage_check import check_directory
-from ordercast.runtime.storage_format import LOGS
+from ordercast.runtime.process.node import EXIT_REFUSED
+from ordercast.runtime.storage.checking import check_directory
+from ordercast.runtime.storage.database_file import DATA_FILE
+from ordercast.runtime.storage.layout import LOGS
 from ordercast.v1.gateway_pb2 import SubscribeRequest, SubscribeStart
 from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse, StartAt
 from tests.cluster.asking import CALL_S_MAX, assert_replicas_agree, described_whole, payloads, raw, status_of

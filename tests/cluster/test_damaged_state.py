@@ -13,8 +13,8 @@ import ordercast
 from ordercast.local.cluster import LocalCluster, wait_until
 from ordercast.local.setup import create_groups
 from ordercast.protocols.scalatom import records
-from ordercast.runtime.database_file import DATA_FILE
-from ordercast.runtime.storage_format import LOGS, RECORDS
+from ordercast.runtime.storage.database_file import DATA_FILE
+from ordercast.runtime.storage.layout import LOGS, RECORDS
 from ordercast.v1.gateway_pb2 import DescribeGroupRequest, SubscribeRequest, SubscribeStart
 from ordercast.v1.membership_pb2 import Group
 from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse, StartAt

@@ -11,7 +11,7 @@ from ordercast.core.ids import group_name
 from ordercast.local.audit import audit
 from ordercast.local.cluster import LocalCluster, wait_until
 from ordercast.local.load import Load, collect_logs, wait_for_equal_logs
-from ordercast.runtime.storage import Storage
+from ordercast.runtime.storage.store import Storage
 from ordercast.v1.gateway_pb2 import ListGroupsRequest
 from tests.cluster.asking import CALL_S_MAX, assert_replicas_agree, in_time, payloads, raw
 

@@ -4,7 +4,7 @@ import pytest
 
 from ordercast.local.cluster import LocalCluster, wait_until
 from ordercast.protocols.isis import records
-from ordercast.runtime.storage_format import RECORDS
+from ordercast.runtime.storage.layout import RECORDS
 from ordercast.v1.gateway_pb2 import DescribeGroupRequest
 from tests.cluster.asking import raw
 from tests.cluster.changing import OPTIONS, flip, group_of

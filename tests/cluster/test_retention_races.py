@@ -18,7 +18,7 @@ from ordercast.core.ids import group_name
 from ordercast.local.audit import Verdict, audit, messages_of
 from ordercast.local.cluster import LocalCluster
 from ordercast.local.load import Load, wait_for_equal_logs
-from ordercast.runtime.storage_format import next_offset_of
+from ordercast.runtime.storage.layout import next_offset_of
 from ordercast.v1.gateway_pb2 import DescribeClusterRequest, SubscribeRequest, SubscribeStart
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 from ordercast.v1.membership_pb2 import Retention

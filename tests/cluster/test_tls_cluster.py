@@ -21,8 +21,8 @@ import ordercast
 from ordercast import errors
 from ordercast.local.cluster import HOST, LocalCluster, wait_until
 from ordercast.local.verify import Verifier
-from ordercast.runtime.mesh import WIRE_VERSION
-from ordercast.runtime.wire import LENGTH
+from ordercast.runtime.transport.mesh import WIRE_VERSION
+from ordercast.runtime.transport.wire import LENGTH
 from ordercast.v1.frame_pb2 import CHANNEL_DOMAINS, ConnectRequest, ConnectResponse, Hello
 from ordercast.v1.frame_pb2_grpc import PeerServiceStub
 from ordercast.v1.gateway_pb2 import DescribeClusterRequest

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ordercast.runtime.health import ANSWER_S_MAX
-from ordercast.runtime.settings import Settable
+from ordercast.runtime.process.health import ANSWER_S_MAX
+from ordercast.runtime.process.settings import Settable
 from ordercast.telemetry.settings import Settable as TelemetrySettable
 from tests.helm.chart import (
     PREFIX,

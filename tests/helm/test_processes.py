@@ -7,7 +7,7 @@ import pytest
 
 from deploy.kubernetes.rendering import rendered
 from ordercast.cli.main import load
-from ordercast.runtime.settings import ProcessSettings, parse, split_address
+from ordercast.runtime.process.settings import ProcessSettings, parse, split_address
 from ordercast.telemetry.settings import Settable as TelemetrySettings
 from ordercast.telemetry.settings import parse as parse_telemetry
 from tests.helm.chart import (

@@ -7,7 +7,7 @@ import pytest
 from deploy.kubernetes.rendering import CHART
 from ordercast.membership.settings import REPLICAS_MAX
 from ordercast.protocols.catalogue import protocols
-from ordercast.runtime.settings import MEMBERSHIP_NODES_MAX
+from ordercast.runtime.process.settings import MEMBERSHIP_NODES_MAX
 from tests.helm.chart import objects, refusal
 
 COMPACT = "profile=compact"

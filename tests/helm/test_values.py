@@ -10,7 +10,7 @@ import yaml
 from deploy.kubernetes import readme
 from deploy.kubernetes.rendering import CHART, ROOT
 from deploy.kubernetes.values import values_of
-from ordercast.runtime.settings import Settable
+from ordercast.runtime.process.settings import Settable
 from ordercast.telemetry.settings import Settable as TelemetrySettable
 from tests.helm.chart import refusal
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from ordercast.analytics.spool_client import SpoolError, batches_of
-from ordercast.runtime.status import Refused
+from ordercast.runtime.transport.status import Refused
 from ordercast.telemetry.flatten import requests
 from ordercast.telemetry.flatten.requests import LOGS, METRICS, REQUESTS, TRACES
 from ordercast.telemetry.flatten.rows import Rows

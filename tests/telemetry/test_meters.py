@@ -8,7 +8,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 
 from ordercast.local.cluster import free_ports
-from ordercast.runtime.health import Health
+from ordercast.runtime.process.health import Health
 from ordercast.runtime.telemetry.meters import LABELS_MAX, OTHER, Exemplar, Meters
 from ordercast.runtime.telemetry.web import Server
 from ordercast.telemetry.schema import names

@@ -11,8 +11,8 @@ import pytest
 
 from ordercast.analytics.spool_client import Certificates, SpoolClient
 from ordercast.local.cluster import free_ports
-from ordercast.runtime.setting_sources import SettingsError
-from ordercast.runtime.settings import parse as parse_node
+from ordercast.runtime.process.setting_sources import SettingsError
+from ordercast.runtime.process.settings import parse as parse_node
 from ordercast.telemetry.flatten.requests import LOGS, TRACES
 from ordercast.telemetry.settings import parse
 from tests.telemetry import traffic

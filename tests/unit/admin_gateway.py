@@ -18,11 +18,11 @@ from ordercast.gateway.budgets import Budgets
 from ordercast.gateway.server import GatewayServer
 from ordercast.membership.placement import rebalance
 from ordercast.membership.state import State
-from ordercast.runtime.directory import Directory
-from ordercast.runtime.server import GrpcServer
-from ordercast.runtime.settings import TlsSettings
-from ordercast.runtime.status import Refused
-from ordercast.runtime.tls import Credentials
+from ordercast.runtime.process.directory import Directory
+from ordercast.runtime.process.settings import TlsSettings
+from ordercast.runtime.transport.server import GrpcServer
+from ordercast.runtime.transport.status import Refused
+from ordercast.runtime.transport.tls import Credentials
 from ordercast.v1 import gateway_pb2, membership_pb2
 from ordercast.v1.gateway_pb2_grpc import add_GatewayServiceServicer_to_server
 from ordercast.v1.membership_pb2 import (

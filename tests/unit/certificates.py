@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from ordercast.runtime.settings import PEER_URI
+from ordercast.runtime.process.settings import PEER_URI
 
 
 @dataclass(frozen=True)

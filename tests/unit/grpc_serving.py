@@ -8,7 +8,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
 
-from ordercast.runtime.server import GrpcServer
+from ordercast.runtime.transport.server import GrpcServer
 from ordercast.v1 import membership_pb2
 from ordercast.v1.membership_pb2_grpc import (
     MembershipServiceServicer,

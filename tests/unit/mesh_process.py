@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import grpc
 
 from ordercast.local.cluster import free_ports
-from ordercast.runtime import link, mesh
-from ordercast.runtime.frame_listener import FrameListener
-from ordercast.runtime.mesh import WELCOME, WIRE_VERSION, Events, Mesh
-from ordercast.runtime.peer_service import serve_peers
-from ordercast.runtime.server import GrpcServer
-from ordercast.runtime.settings import TlsSettings
-from ordercast.runtime.tls import Credentials
-from ordercast.runtime.wire import LENGTH
+from ordercast.runtime.process.settings import TlsSettings
+from ordercast.runtime.transport import link, mesh
+from ordercast.runtime.transport.frame_listener import FrameListener
+from ordercast.runtime.transport.mesh import WELCOME, WIRE_VERSION, Events, Mesh
+from ordercast.runtime.transport.peer_service import serve_peers
+from ordercast.runtime.transport.server import GrpcServer
+from ordercast.runtime.transport.tls import Credentials
+from ordercast.runtime.transport.wire import LENGTH
 from ordercast.v1.frame_pb2 import CHANNEL_DOMAINS, ConnectRequest, Frame, Hello
 from ordercast.v1.frame_pb2_grpc import PeerServiceStub
 

@@ -25,7 +25,7 @@ from ordercast.bench.servers import BenchError
 from ordercast.bench.steady import Outcome, Stretch, Timeline, joined
 from ordercast.bench.trial import Trial
 from ordercast.bench.turns import Turns
-from ordercast.runtime.stages import Marks
+from ordercast.runtime.telemetry.envelope_stages import Marks
 from ordercast.v1.gateway_pb2 import DescribeGroupResponse
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from rich.console import Console
 from ordercast.bench import stages, table
 from ordercast.bench.servers import BenchError
 from ordercast.bench.stages import EnvelopeMeter, Way, entries_of, marks_in, way_of
-from ordercast.runtime.stages import EVENT, Marks
+from ordercast.runtime.telemetry.envelope_stages import EVENT, Marks
 
 #: Sums of such parts are exact.
 TICK = 1 / 1024

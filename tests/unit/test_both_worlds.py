@@ -21,7 +21,7 @@ from ordercast.core.machine import (
     SetTimer,
     TimerFired,
 )
-from ordercast.runtime.host import Host
+from ordercast.runtime.driver.host import Host
 from ordercast.sim.process import Process
 from ordercast.v1.sequencer_pb2 import Pull
 from tests.unit.puppets import Theatre, is_rising

@@ -11,9 +11,9 @@ from ordercast.core.errors import InvariantBroken
 from ordercast.protocols.catalogue import protocols
 from ordercast.protocols.isis import records as isis_records
 from ordercast.protocols.scalatom import records
-from ordercast.runtime import damage_advice
-from ordercast.runtime.damage import Damage, LostWritesError
-from ordercast.runtime.storage_format import CorruptRecord, log_key, log_prefix, records_prefix, seal
+from ordercast.runtime.storage import damage_advice
+from ordercast.runtime.storage.damage import Damage, LostWritesError
+from ordercast.runtime.storage.layout import CorruptRecord, log_key, log_prefix, records_prefix, seal
 from ordercast.v1.isis_pb2 import IsisRecord
 from ordercast.v1.sequencer_pb2 import PositionRecord
 from tests.unit.test_storage import MAP_BYTES, Opened, entry, raw_flip, raw_put

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ordercast.core.errors import InvariantBroken
-from ordercast.runtime.storage_format import BadEntryError, CorruptRecord, StoredEntry, log_key, log_prefix
+from ordercast.runtime.storage.layout import BadEntryError, CorruptRecord, StoredEntry, log_key, log_prefix
 from tests.unit.test_storage import NO_LIMIT, entry, raw_flip, raw_put
 from tests.unit.test_writer import Rig, on_a_loop
 

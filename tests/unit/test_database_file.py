@@ -10,7 +10,7 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from ordercast.runtime.database_file import (
+from ordercast.runtime.storage.database_file import (
     DATA_FILE,
     HEAD,
     PAGE_HEADER_BYTES,
@@ -20,8 +20,8 @@ from ordercast.runtime.database_file import (
     check_file,
     latest_state,
 )
-from ordercast.runtime.storage import Storage
-from ordercast.runtime.storage_format import StorageError
+from ordercast.runtime.storage.layout import StorageError
+from ordercast.runtime.storage.store import Storage
 from tests.unit.test_storage import MAP_BYTES, Opened, entry
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -29,8 +29,8 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 READ_ALL = """
 import sys
 from pathlib import Path
-from ordercast.runtime.storage import Storage
-from ordercast.runtime.storage_format import StorageError
+from ordercast.runtime.storage.store import Storage
+from ordercast.runtime.storage.layout import StorageError
 try:
     storage = Storage(Path(sys.argv[1]), map_bytes=1 << 26)
 except StorageError as error:

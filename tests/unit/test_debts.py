@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ordercast.runtime.debts import COST_S, FREE_CALLS, REMEMBERED_MAX, Debts
-from ordercast.runtime.status import Entrance
+from ordercast.runtime.transport.debts import COST_S, FREE_CALLS, REMEMBERED_MAX, Debts
+from ordercast.runtime.transport.status import Entrance
 
 
 class Clock:

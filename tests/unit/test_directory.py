@@ -5,12 +5,12 @@ import asyncio
 import grpc
 import pytest
 
-from ordercast.runtime import directory as directory_module
-from ordercast.runtime.directory import Directory
-from ordercast.runtime.server import GrpcServer
-from ordercast.runtime.settings import TlsSettings
-from ordercast.runtime.status import Refused
-from ordercast.runtime.tls import Credentials
+from ordercast.runtime.process import directory as directory_module
+from ordercast.runtime.process.directory import Directory
+from ordercast.runtime.process.settings import TlsSettings
+from ordercast.runtime.transport.server import GrpcServer
+from ordercast.runtime.transport.status import Refused
+from ordercast.runtime.transport.tls import Credentials
 from ordercast.v1.membership_pb2 import (
     DESCRIPTOR,
     GROUP_STATE_ACTIVE,

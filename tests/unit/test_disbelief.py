@@ -10,8 +10,8 @@ from ordercast.protocols.isis import records as isis_records
 from ordercast.protocols.isis.machine import Isis
 from ordercast.protocols.isis.settings import Settings
 from ordercast.protocols.scalatom import records
-from ordercast.runtime.directory import group_view
-from ordercast.runtime.disbelief import Disbelief
+from ordercast.runtime.process.directory import group_view
+from ordercast.runtime.storage.disbelief import Disbelief
 from ordercast.v1.isis_pb2 import IsisRecord
 from ordercast.v1.membership_pb2 import Configuration, DomainView, Group
 from tests.unit.driving import LIVES

@@ -13,11 +13,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from ordercast.local.cluster import free_ports
-from ordercast.runtime import endpoint_slices
-from ordercast.runtime.endpoint_slices import DiscoveryError, EndpointSlices, in_cluster
-from ordercast.runtime.pod_addresses import PodAddresses
-from ordercast.runtime.settings import KubernetesSettings
-from ordercast.runtime.tls import Credentials
+from ordercast.runtime.kubernetes import endpoint_slices
+from ordercast.runtime.kubernetes.endpoint_slices import DiscoveryError, EndpointSlices, in_cluster
+from ordercast.runtime.kubernetes.pod_addresses import PodAddresses
+from ordercast.runtime.process.settings import KubernetesSettings
+from ordercast.runtime.transport.tls import Credentials
 from tests.unit.certificates import Authority
 from tests.unit.kubernetes_api import HOST, ApiServer, endpoint, slice_of
 from tests.unit.mesh_process import NO_TLS, Process, dial_quickly_and_do_not_ping

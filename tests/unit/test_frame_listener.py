@@ -10,12 +10,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from ordercast.local.cluster import free_ports
-from ordercast.runtime import frame_listener
-from ordercast.runtime.frame_listener import TICKET_BYTES, FrameListener
-from ordercast.runtime.server import ListenError
-from ordercast.runtime.settings import TlsSettings
-from ordercast.runtime.tls import Credentials
-from ordercast.runtime.wire import LENGTH
+from ordercast.runtime.process.settings import TlsSettings
+from ordercast.runtime.transport import frame_listener
+from ordercast.runtime.transport.frame_listener import TICKET_BYTES, FrameListener
+from ordercast.runtime.transport.server import ListenError
+from ordercast.runtime.transport.tls import Credentials
+from ordercast.runtime.transport.wire import LENGTH
 from ordercast.v1.frame_pb2 import CHANNEL_DOMAINS, CHANNEL_MEMBERSHIP
 from tests.tidy.rules import ROOT
 from tests.unit.certificates import Authority

@@ -7,7 +7,7 @@ import pytest
 
 from ordercast.gateway import budgets
 from ordercast.gateway.budgets import COMMANDS_MAX, CURSORS_MAX, Budgets
-from ordercast.runtime.status import Refused
+from ordercast.runtime.transport.status import Refused
 from tests.unit.gateway_calls import context_of
 
 ONE, SAME, OTHER = (context_of(f"ipv4:10.0.0.{host}:{port}") for host, port in ((1, 5), (1, 6), (2, 5)))

@@ -3,7 +3,7 @@
 import pytest
 
 from ordercast.gateway.callers import caller_of
-from ordercast.runtime.tls import peer_address
+from ordercast.runtime.transport.tls import peer_address
 from tests.unit.gateway_calls import context_of
 
 

@@ -8,7 +8,7 @@ from ordercast.gateway.pressure import RETRY_S_MAX, RETRY_S_MIN
 from ordercast.gateway.publishing import ROLE
 from ordercast.gateway.service import GatewayProcess
 from ordercast.protocols.catalogue import DEFAULT
-from ordercast.runtime.settings import LimitSettings
+from ordercast.runtime.process.settings import LimitSettings
 from ordercast.v1.common_pb2 import RangeOutcome
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_OK,

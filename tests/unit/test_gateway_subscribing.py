@@ -12,8 +12,8 @@ from ordercast.gateway.budgets import Budgets
 from ordercast.gateway.subscribing import Subscribing, seen_in
 from ordercast.gateway.translation import Translation
 from ordercast.protocols.catalogue import DEFAULT
-from ordercast.runtime.settings import LimitSettings
-from ordercast.runtime.status import Refused
+from ordercast.runtime.process.settings import LimitSettings
+from ordercast.runtime.transport.status import Refused
 from ordercast.v1.common_pb2 import Envelope
 from ordercast.v1.gateway_pb2 import SubscribeRequest, SubscribeResponse, SubscribeStart
 from ordercast.v1.membership_pb2 import Domain, Group

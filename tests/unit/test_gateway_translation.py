@@ -18,7 +18,7 @@ from ordercast.gateway.settings import GatewaySettings
 from ordercast.gateway.translation import Translation, Wrong, owner_of
 from ordercast.protocols.catalogue import DEFAULT
 from ordercast.protocols.scalatom.submission import ScalatomSubmission
-from ordercast.runtime.settings import LimitSettings
+from ordercast.runtime.process.settings import LimitSettings
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,

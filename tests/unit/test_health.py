@@ -15,12 +15,12 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from ordercast.local.cluster import free_ports
-from ordercast.runtime import health
-from ordercast.runtime.health import Health
-from ordercast.runtime.server import GrpcServer, ListenError
+from ordercast.runtime.process import health
+from ordercast.runtime.process.health import Health
 from ordercast.runtime.telemetry import web
 from ordercast.runtime.telemetry.meters import Meters
 from ordercast.runtime.telemetry.web import Server
+from ordercast.runtime.transport.server import GrpcServer, ListenError
 from tests.left_out import leave_out
 
 HOST = "127.0.0.1"

@@ -30,13 +30,13 @@ from ordercast.core.machine import (
     ViewChanged,
 )
 from ordercast.core.view import UnknownGroup
-from ordercast.runtime import host as host_module
-from ordercast.runtime.clock import Clock
-from ordercast.runtime.host import REFUSALS_MAX, Host
-from ordercast.runtime.profile import Profile
-from ordercast.runtime.storage import Storage
-from ordercast.runtime.storage_format import log_key, log_prefix
-from ordercast.runtime.writer import Writer
+from ordercast.runtime.driver import host as host_module
+from ordercast.runtime.driver.clock import Clock
+from ordercast.runtime.driver.host import REFUSALS_MAX, Host
+from ordercast.runtime.driver.profile import Profile
+from ordercast.runtime.storage.layout import log_key, log_prefix
+from ordercast.runtime.storage.store import Storage
+from ordercast.runtime.storage.writer import Writer
 from ordercast.v1.membership_pb2 import DomainView
 from ordercast.v1.sequencer_pb2 import HaveAsk, Pull
 from tests.unit.test_storage import MAP_BYTES, entry

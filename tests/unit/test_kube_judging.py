@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from ordercast.cli.exit_codes import ExitCode
-from ordercast.cli.kube_api import KubeError, Objects
-from ordercast.cli.kube_belongings import judge_belongings
-from ordercast.cli.kube_metrics import Page, judge_leader, said_by
-from ordercast.cli.kube_pods import Pod, Workloads, judge_workloads
-from ordercast.cli.kube_release import (
+from ordercast.cli.kube.api import KubeError, Objects
+from ordercast.cli.kube.belongings import judge_belongings
+from ordercast.cli.kube.metrics import Page, judge_leader, said_by
+from ordercast.cli.kube.pods import Pod, Workloads, judge_workloads
+from ordercast.cli.kube.release import (
     choose_release,
     client_host,
     latest_warning,

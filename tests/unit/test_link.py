@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from ordercast.runtime import link as link_module
-from ordercast.runtime.link import PACKET_BYTES_MAX, SILENT_PINGS_MAX, Link
-from ordercast.runtime.settings import PEER_MESSAGE_BYTES_MAX
+from ordercast.runtime.process.settings import PEER_MESSAGE_BYTES_MAX
+from ordercast.runtime.transport import link as link_module
+from ordercast.runtime.transport.link import PACKET_BYTES_MAX, SILENT_PINGS_MAX, Link
 from ordercast.v1.frame_pb2 import Frame
 
 PING = b""

@@ -8,8 +8,8 @@ import pytest
 
 from ordercast.client.errors import Internal
 from ordercast.client.live import PRODUCERS_MAX, LiveReader
-from ordercast.runtime.live import BYTES_MAX, ENTRIES_MAX, LiveFeeds
-from ordercast.runtime.status import Refused
+from ordercast.runtime.driver.live import BYTES_MAX, ENTRIES_MAX, LiveFeeds
+from ordercast.runtime.transport.status import Refused
 from ordercast.v1.common_pb2 import Batch, Message, ProducerRange
 from ordercast.v1.sequencer_pb2 import LogEntry
 from tests.unit.driving import envelope_of, range_of

@@ -6,12 +6,12 @@ import contextlib
 import grpc
 import pytest
 
-from ordercast.runtime import local_log
-from ordercast.runtime.local_log import LocalLogs
-from ordercast.runtime.status import Refused
-from ordercast.runtime.storage import Storage
-from ordercast.runtime.storage_format import log_key, log_prefix
-from ordercast.runtime.writer import Writer
+from ordercast.runtime.storage import local_log
+from ordercast.runtime.storage.layout import log_key, log_prefix
+from ordercast.runtime.storage.local_log import LocalLogs
+from ordercast.runtime.storage.store import Storage
+from ordercast.runtime.storage.writer import Writer
+from ordercast.runtime.transport.status import Refused
 from ordercast.v1.sequencer_pb2 import LogEntry, StartAt
 from tests.unit.test_storage import MAP_BYTES, entry
 

@@ -7,8 +7,8 @@ import logging
 import pytest
 import structlog
 
-from ordercast.runtime import logs
-from ordercast.runtime.settings import LogSettings
+from ordercast.runtime.process import logs
+from ordercast.runtime.process.settings import LogSettings
 from ordercast.v1 import faults_pb2
 
 SECRET = "the payload of a client"

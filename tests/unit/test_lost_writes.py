@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ordercast.runtime.commit_mark import MARK_FILE, SLOT_GAP, CommitMark
-from ordercast.runtime.damage import LostWritesError
-from ordercast.runtime.database_file import DATA_FILE
-from ordercast.runtime.storage import Storage
+from ordercast.runtime.storage.commit_mark import MARK_FILE, SLOT_GAP, CommitMark
+from ordercast.runtime.storage.damage import LostWritesError
+from ordercast.runtime.storage.database_file import DATA_FILE
+from ordercast.runtime.storage.store import Storage
 from tests.unit.test_storage import MAP_BYTES, Opened
 
 NODE_ID = b"n" * 16

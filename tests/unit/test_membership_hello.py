@@ -5,8 +5,8 @@ from contextlib import closing
 import pytest
 
 from ordercast.membership.service import check_members, disk_to_remember, remember_members
-from ordercast.runtime.mesh import Unwelcome
-from ordercast.runtime.storage import Storage, StorageError
+from ordercast.runtime.storage.store import Storage, StorageError
+from ordercast.runtime.transport.mesh import Unwelcome
 from ordercast.v1.frame_pb2 import Hello
 
 

@@ -11,7 +11,7 @@ from ordercast.membership.machine import Executed, Membership
 from ordercast.membership.permissions import SPEAKERS, Speaker
 from ordercast.membership.server import MembershipServer
 from ordercast.protocols.paxos.log import Append, LeaderChanged, LogApplied
-from ordercast.runtime.status import Refused
+from ordercast.runtime.transport.status import Refused
 from ordercast.v1.membership_pb2 import Command, ExecuteRequest, FoundCluster, HeartbeatRequest, RegisterNode
 
 KINDS = [field.name for field in Command.DESCRIPTOR.oneofs_by_name["what"].fields]

@@ -11,7 +11,7 @@ from ordercast.membership.placement import load_of, rebalance
 from ordercast.membership.state import Code, State
 from ordercast.membership.views import Defined, may_complete, next_view
 from ordercast.protocols.catalogue import UnknownProtocol, check_domain, level_of
-from ordercast.runtime.directory import group_view
+from ordercast.runtime.process.directory import group_view
 from ordercast.v1.membership_pb2 import (
     REPLICA_CHANGE_ADD,
     REPLICA_CHANGE_REMOVE,

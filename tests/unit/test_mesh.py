@@ -6,8 +6,8 @@ import grpc
 import pytest
 from structlog.testing import capture_logs
 
-from ordercast.runtime.mesh import WELCOME
-from ordercast.runtime.settings import TlsSettings
+from ordercast.runtime.process.settings import TlsSettings
+from ordercast.runtime.transport.mesh import WELCOME
 from tests.unit.certificates import Authority
 from tests.unit.mesh_process import (
     QUEUE_BYTES_MAX,

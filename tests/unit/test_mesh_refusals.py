@@ -5,11 +5,11 @@ import asyncio
 import grpc
 import pytest
 
-from ordercast.runtime import mesh as mesh_module
-from ordercast.runtime.frame_listener import FrameListener
-from ordercast.runtime.mesh import WELCOME, WIRE_VERSION, Unwelcome
-from ordercast.runtime.server import GrpcServer
-from ordercast.runtime.tls import Credentials
+from ordercast.runtime.transport import mesh as mesh_module
+from ordercast.runtime.transport.frame_listener import FrameListener
+from ordercast.runtime.transport.mesh import WELCOME, WIRE_VERSION, Unwelcome
+from ordercast.runtime.transport.server import GrpcServer
+from ordercast.runtime.transport.tls import Credentials
 from ordercast.v1.frame_pb2 import CHANNEL_DOMAINS, CHANNEL_MEMBERSHIP, DESCRIPTOR, ConnectResponse, Hello
 from ordercast.v1.frame_pb2_grpc import PeerServiceServicer, add_PeerServiceServicer_to_server
 from tests.unit.mesh_process import (

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import grpc
 
-from ordercast.runtime.node import Node
-from ordercast.runtime.status import Refused
+from ordercast.runtime.process.node import Node
+from ordercast.runtime.transport.status import Refused
 from ordercast.v1.membership_pb2 import Command, CommandResult, RegisterNode
 
 OK = grpc.StatusCode.OK.value[0]

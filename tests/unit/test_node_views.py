@@ -5,8 +5,8 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-from ordercast.runtime import node as node_module
-from ordercast.runtime.node import Node
+from ordercast.runtime.process import node as node_module
+from ordercast.runtime.process.node import Node
 from ordercast.v1.membership_pb2 import Group, GroupProgress
 from ordercast.v1.membership_pb2 import Node as NodeRecord
 

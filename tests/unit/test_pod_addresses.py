@@ -2,7 +2,7 @@
 
 import pytest
 
-from ordercast.runtime.pod_addresses import PodAddresses, family_of
+from ordercast.runtime.kubernetes.pod_addresses import PodAddresses, family_of
 from tests.unit.kubernetes_api import endpoint, slice_of
 
 GIVEN = "n1.peers.orders.svc.cluster.local:7410"

@@ -5,9 +5,9 @@ import stat
 
 import pytest
 
-from ordercast.runtime import private_files
-from ordercast.runtime.private_files import make_private
-from ordercast.runtime.storage import Storage
+from ordercast.runtime.storage import private_files
+from ordercast.runtime.storage.private_files import make_private
+from ordercast.runtime.storage.store import Storage
 from ordercast.telemetry.spool import layout
 
 

@@ -7,7 +7,7 @@ import grpc
 import pytest
 
 from ordercast.gateway.reading import Reading
-from ordercast.runtime.status import Refused
+from ordercast.runtime.transport.status import Refused
 from ordercast.v1.membership_pb2 import Configuration, Group
 from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse, StartAt
 

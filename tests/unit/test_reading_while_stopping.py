@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from ordercast.gateway.reading import Reading
-from ordercast.runtime.status import Refused
+from ordercast.runtime.transport.status import Refused
 from ordercast.v1.membership_pb2 import Group
 
 NODE = "n1"

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import grpc
 import pytest
 
-from ordercast.runtime.status import Refused
+from ordercast.runtime.transport.status import Refused
 from ordercast.sequencer.server import SequencerServer
 from ordercast.v1.sequencer_pb2 import ReadEntryRequest
 

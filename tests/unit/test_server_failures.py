@@ -9,8 +9,8 @@ import pytest
 from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from structlog.testing import capture_logs
 
-from ordercast.runtime import status
-from ordercast.runtime.status import Refused
+from ordercast.runtime.transport import status
+from ordercast.runtime.transport.status import Refused
 from ordercast.v1 import membership_pb2
 from ordercast.v1.membership_pb2_grpc import (
     MembershipServiceServicer,

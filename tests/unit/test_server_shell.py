@@ -7,7 +7,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from ordercast.runtime.server import GrpcServer, ListenError
+from ordercast.runtime.transport.server import GrpcServer, ListenError
 from ordercast.v1 import membership_pb2
 from ordercast.v1.membership_pb2_grpc import (
     MembershipServiceStub,

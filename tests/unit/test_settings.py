@@ -6,9 +6,16 @@ import tomllib
 import pytest
 from structlog.testing import capture_logs
 
-from ordercast.runtime.logs import say_exposed
-from ordercast.runtime.setting_sources import SettingsError, paths
-from ordercast.runtime.settings import ProcessSettings, Settable, TlsSettings, help_page, parse, split_address
+from ordercast.runtime.process.logs import say_exposed
+from ordercast.runtime.process.setting_sources import SettingsError, paths
+from ordercast.runtime.process.settings import (
+    ProcessSettings,
+    Settable,
+    TlsSettings,
+    help_page,
+    parse,
+    split_address,
+)
 from tests.unit.certificates import Authority
 
 

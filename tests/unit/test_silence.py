@@ -15,9 +15,9 @@ from ordercast.gateway import reading as reading_module
 from ordercast.gateway import subscribing
 from ordercast.gateway.reading import Reading
 from ordercast.gateway.subscribing import Voice
-from ordercast.runtime import pauses
-from ordercast.runtime.pauses import with_signs_of_life
-from ordercast.runtime.status import Refused
+from ordercast.runtime.transport import pauses
+from ordercast.runtime.transport.pauses import with_signs_of_life
+from ordercast.runtime.transport.status import Refused
 from ordercast.v1.gateway_pb2 import Alive, SubscribeLiveResponse, SubscribeResponse, SubscribeStarted
 from ordercast.v1.sequencer_pb2 import ReadGroupResponse, StartAt
 

@@ -8,9 +8,9 @@ import pytest
 import structlog
 
 from ordercast.core.machine import Effect, Observe
-from ordercast.runtime import logs
-from ordercast.runtime.settings import LogSettings
-from ordercast.runtime.stages import EVENT, Marks, Stages, marks_of
+from ordercast.runtime.process import logs
+from ordercast.runtime.process.settings import LogSettings
+from ordercast.runtime.telemetry.envelope_stages import EVENT, Marks, Stages, marks_of
 from tests.unit import gateway_host, scalatom_host
 from tests.unit.driving import envelope_of
 

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ordercast.core.errors import InvariantBroken
-from ordercast.runtime.storage import LOCK_FILE, Storage
-from ordercast.runtime.storage_format import (
+from ordercast.runtime.storage.layout import (
     BadNameError,
     CorruptRecord,
     LogBounds,
@@ -25,7 +24,8 @@ from ordercast.runtime.storage_format import (
     records_prefix,
     seal,
 )
-from ordercast.runtime.writer import Writer
+from ordercast.runtime.storage.store import LOCK_FILE, Storage
+from ordercast.runtime.storage.writer import Writer
 from ordercast.v1.common_pb2 import RangeOutcome, Span
 from ordercast.v1.sequencer_pb2 import LogEntry
 
@@ -141,7 +141,8 @@ def test_a_second_open_in_the_same_process_is_refused(opened: Opened):
 
 def test_a_second_open_in_another_process_is_refused(opened: Opened):
     code = (
-        "import sys; from pathlib import Path; from ordercast.runtime.storage import Storage, StorageInUseError\n"
+        "import sys; from pathlib import Path\n"
+        "from ordercast.runtime.storage.store import Storage, StorageInUseError\n"
         "try: Storage(Path(sys.argv[1]), map_bytes=1 << 26)\n"
         "except StorageInUseError: print('refused')"
     )

@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from ordercast.cli.main import app
-from ordercast.runtime.damage_advice import DISK, ENTRY, RECORD
-from ordercast.runtime.database_file import DATA_FILE
-from ordercast.runtime.storage_check import check_directory
-from ordercast.runtime.storage_format import StorageError, StorageInUseError, log_key, log_prefix, records_prefix
+from ordercast.runtime.storage.checking import check_directory
+from ordercast.runtime.storage.damage_advice import DISK, ENTRY, RECORD
+from ordercast.runtime.storage.database_file import DATA_FILE
+from ordercast.runtime.storage.layout import StorageError, StorageInUseError, log_key, log_prefix, records_prefix
 from tests.unit.test_storage import Opened, entry, raw_flip, raw_put
 
 KEY = records_prefix("d", "r") + b"key"

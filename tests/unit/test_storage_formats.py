@@ -5,8 +5,8 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from ordercast.runtime.storage import FORMAT, FORMATS_BEFORE, Storage
-from ordercast.runtime.storage_format import UnknownFormatError, seal, unseal
+from ordercast.runtime.storage.layout import UnknownFormatError, seal, unseal
+from ordercast.runtime.storage.store import FORMAT, FORMATS_BEFORE, Storage
 from tests.unit.test_storage import MAP_BYTES, raw_put
 
 

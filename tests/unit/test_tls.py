@@ -12,13 +12,13 @@ from cryptography.hazmat.primitives import serialization
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
-from ordercast.runtime.admission import Admission
-from ordercast.runtime.frame_listener import FrameListener
-from ordercast.runtime.server import GrpcServer
-from ordercast.runtime.settings import PEER_URI, TlsSettings
-from ordercast.runtime.status import Refused
-from ordercast.runtime.tls import Credentials, PemFiles, TlsError, client_identity, peer_names
-from ordercast.runtime.wire import Wire
+from ordercast.runtime.process.settings import PEER_URI, TlsSettings
+from ordercast.runtime.transport.admission import Admission
+from ordercast.runtime.transport.frame_listener import FrameListener
+from ordercast.runtime.transport.server import GrpcServer
+from ordercast.runtime.transport.status import Refused
+from ordercast.runtime.transport.tls import Credentials, PemFiles, TlsError, client_identity, peer_names
+from ordercast.runtime.transport.wire import Wire
 from ordercast.v1 import faults_pb2
 from ordercast.v1.faults_pb2_grpc import FaultServiceServicer, FaultServiceStub, add_FaultServiceServicer_to_server
 from ordercast.v1.frame_pb2 import CHANNEL_DOMAINS
@@ -205,7 +205,7 @@ def test_a_certificate_of_the_peers_authority_without_the_mark_of_a_process_open
 
 def test_refused_callers_are_logged_but_do_not_fill_the_log(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("ordercast.runtime.admission.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("ordercast.runtime.transport.admission.time.monotonic", lambda: now[0])
     shown = {"transport_security_type": [b"ssl"], "x509_common_name": [b"alice"]}
     context = SimpleNamespace(auth_context=lambda: shown, peer=lambda: "ipv4:127.0.0.1:1")
     admission = Admission((PEER_URI,))

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from ordercast.runtime.turnstile import Turnstile
+from ordercast.runtime.transport.turnstile import Turnstile
 
 
 def play(story: Callable[[Turnstile, list[str]], Awaitable[None]]) -> list[str]:

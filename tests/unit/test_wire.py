@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from ordercast.runtime import wire as wire_module
-from ordercast.runtime.wire import FIRST_BYTES_MAX, LENGTH, Wire
+from ordercast.runtime.transport import wire as wire_module
+from ordercast.runtime.transport.wire import FIRST_BYTES_MAX, LENGTH, Wire
 
 TICKET = b"the ticket"
 

@@ -13,10 +13,9 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from ordercast.runtime import writer as writer_module
-from ordercast.runtime.storage import Storage
-from ordercast.runtime.storage_batch import TRIM_COUNT_MAX
-from ordercast.runtime.storage_format import (
+from ordercast.runtime.storage import writer as writer_module
+from ordercast.runtime.storage.batch import TRIM_COUNT_MAX
+from ordercast.runtime.storage.layout import (
     BadEntryError,
     CorruptRecord,
     LogBounds,
@@ -24,7 +23,8 @@ from ordercast.runtime.storage_format import (
     log_key,
     log_prefix,
 )
-from ordercast.runtime.writer import Writer, WriterStoppedError
+from ordercast.runtime.storage.store import Storage
+from ordercast.runtime.storage.writer import Writer, WriterStoppedError
 from ordercast.v1.sequencer_pb2 import LogEntry
 from tests.tidy.rules import ROOT
 from tests.unit.test_storage import MAP_BYTES, NO_LIMIT, entry, raw_flip

@@ -7,16 +7,16 @@ import sys
 import threading
 from pathlib import Path
 
-from ordercast.runtime.storage import Storage
-from ordercast.runtime.writer import EXIT_STATUS_FATAL
+from ordercast.runtime.storage.store import Storage
+from ordercast.runtime.storage.writer import EXIT_STATUS_FATAL
 from ordercast.v1.sequencer_pb2 import LogEntry
 from tests.unit.test_storage import MAP_BYTES, NO_LIMIT
 
 CHILD = """
 import asyncio, sys
 from pathlib import Path
-from ordercast.runtime.storage import Storage
-from ordercast.runtime.writer import Writer
+from ordercast.runtime.storage.store import Storage
+from ordercast.runtime.storage.writer import Writer
 from ordercast.v1.sequencer_pb2 import LogEntry
 
 async def main(directory, early_s, fails):

@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 
 from ordercast.bench.meter import Meter
-from ordercast.runtime.stages import Marks
+from ordercast.runtime.telemetry.envelope_stages import Marks
 from ordercast.v1.gateway_pb2 import SubscribeRequest, SubscribeStart
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 from ordercast.v1.sequencer_pb2 import LogEntry, StartAt

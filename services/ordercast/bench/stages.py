@@ -25,7 +25,7 @@ from ordercast.bench.servers import BenchError, Servers
 from ordercast.bench.systems import OWN
 from ordercast.bench.trial import Say, empty_directory
 from ordercast.core.ids import ID_BYTES
-from ordercast.runtime.stages import EVENT, Marks
+from ordercast.runtime.telemetry.envelope_stages import EVENT, Marks
 
 DEPTHS = (1, 64, 1024)
 #: Processes remember a few thousand envelopes.

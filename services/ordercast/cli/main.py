@@ -37,7 +37,7 @@ COMMANDS: dict[str, Source] = {
     "node": Source("node", "app", "Nodes: who is there, and what they hold."),
     "rebalance": Source("rebalance", "rebalance", "Move replicas until nodes hold about the same."),
     "serve": Source("serve", "serve", "Run services in this process, with their settings."),
-    "kube": Source("kube", "app", "An installation in Kubernetes, without YAML."),
+    "kube": Source("kube.commands", "app", "An installation in Kubernetes, without YAML."),
     "analytics": Source("analytics", "app", "Order lag, blockers, the order audit, from telemetry."),
     "demo": Source("demo", "demo", "Kill a node under load, and check the order everywhere."),
     "bench": Source("bench", "bench", "Measure a cluster of real processes on this machine."),

@@ -10,9 +10,9 @@ from ordercast.gateway.reassignment import Planner
 from ordercast.gateway.service import GatewayProcess
 from ordercast.membership.placement import rebalance
 from ordercast.membership.service import MembershipProcess
-from ordercast.runtime.main import main
-from ordercast.runtime.node import Service
-from ordercast.runtime.settings import help_page
+from ordercast.runtime.process.main import main
+from ordercast.runtime.process.node import Service
+from ordercast.runtime.process.settings import help_page
 from ordercast.sequencer.service import Sequencer
 
 

@@ -27,7 +27,7 @@ from rich.text import Text
 from ordercast.cli.connection import check_address
 from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, err, out, print_json
-from ordercast.runtime.private_files import DIRECTORY_MODE, FILE_MODE, make_private
+from ordercast.runtime.storage.private_files import DIRECTORY_MODE, FILE_MODE, make_private
 
 if TYPE_CHECKING:
     from ordercast.local.certificates import LocalCertificates
@@ -189,7 +189,7 @@ def write_shape(directory: Path, shape: Shape) -> None:
 
 def check_nobody_runs(cluster: "LocalCluster") -> None:
     """An `up` that was killed leaves its processes behind. Each holds a lock as long as it lives."""
-    from ordercast.runtime.storage import LOCK_FILE as PROCESS_LOCK
+    from ordercast.runtime.storage.store import LOCK_FILE as PROCESS_LOCK
 
     for member in cluster.members.values():
         try:

@@ -12,7 +12,7 @@ from ordercast.cli.output import Json, out, print_json, progress_bar
 
 if TYPE_CHECKING:
     from ordercast.local.verify import GroupReport, Report
-    from ordercast.runtime.storage_check import DirectoryReport
+    from ordercast.runtime.storage.checking import DirectoryReport
 
 
 @connected
@@ -64,8 +64,8 @@ def verify(
 
 
 def _verify_directory(directory: Path, json: bool) -> NoReturn:
-    from ordercast.runtime.storage_check import check_directory
-    from ordercast.runtime.storage_format import StorageError
+    from ordercast.runtime.storage.checking import check_directory
+    from ordercast.runtime.storage.layout import StorageError
 
     try:
         report = check_directory(directory)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ordercast.core.machine import Machine
 from ordercast.protocols.catalogue import named
-from ordercast.runtime.node import Node
+from ordercast.runtime.process.node import Node
 from ordercast.runtime.telemetry.meters import Meters
 from ordercast.v1.membership_pb2 import Domain
 

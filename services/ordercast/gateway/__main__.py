@@ -1,7 +1,7 @@
 """`python -m ordercast.gateway`: a process that runs this service alone."""
 
 from ordercast.gateway.service import GatewayProcess
-from ordercast.runtime.main import main
+from ordercast.runtime.process.main import main
 
 if __name__ == "__main__":
     main([GatewayProcess])

@@ -10,9 +10,9 @@ from ordercast.gateway.cursors import Cursors, check_cursor_name
 from ordercast.gateway.reading import Reading
 from ordercast.gateway.reassignment import Planner, Reassignment, present
 from ordercast.gateway.subscribing import Subscribing
-from ordercast.runtime.node import Node
-from ordercast.runtime.results import check_result
-from ordercast.runtime.status import Refused
+from ordercast.runtime.process.node import Node
+from ordercast.runtime.transport.results import check_result
+from ordercast.runtime.transport.status import Refused
 from ordercast.v1 import gateway_pb2 as api
 from ordercast.v1.membership_pb2 import (
     Command,

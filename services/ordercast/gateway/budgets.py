@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 
 from ordercast.gateway.callers import caller_of
-from ordercast.runtime.status import Refused
+from ordercast.runtime.transport.status import Refused
 
 #: Of what this gateway takes of streams of one kind: the rest is for others.
 SHARE = 0.5

@@ -9,7 +9,7 @@ import hashlib
 import ipaddress
 from typing import Any, NamedTuple
 
-from ordercast.runtime.tls import client_identity, peer_address
+from ordercast.runtime.transport.tls import client_identity, peer_address
 
 
 class Caller(NamedTuple):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ordercast.gateway.callers import caller_of
-from ordercast.runtime.host import Host
+from ordercast.runtime.driver.host import Host
 
 #: Requests of one client that the machine has not judged.
 UNJUDGED_MAX = 16

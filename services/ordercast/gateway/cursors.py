@@ -7,9 +7,9 @@ import re
 import grpc
 import structlog
 
-from ordercast.runtime.node import Node
-from ordercast.runtime.results import check_result
-from ordercast.runtime.status import Refused
+from ordercast.runtime.process.node import Node
+from ordercast.runtime.transport.results import check_result
+from ordercast.runtime.transport.status import Refused
 from ordercast.v1.membership_pb2 import Command, Cursor, DeleteCursor, MoveCursors, ReadCursors
 
 log = structlog.get_logger("cursors")

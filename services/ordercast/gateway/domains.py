@@ -2,7 +2,7 @@
 
 from ordercast.core.protocol import Protocol
 from ordercast.protocols.catalogue import named
-from ordercast.runtime.node import Node
+from ordercast.runtime.process.node import Node
 
 
 def protocol_of(node: Node, domain: str) -> Protocol:

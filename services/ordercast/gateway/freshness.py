@@ -21,7 +21,7 @@ import contextlib
 import re
 from collections.abc import Iterable
 
-from ordercast.runtime.node import Node
+from ordercast.runtime.process.node import Node
 
 FOLLOW_S_MAX = 2.0
 #: What no group can be called is not asked for.

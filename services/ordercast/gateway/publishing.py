@@ -14,8 +14,8 @@ from ordercast.gateway.clients import UNJUDGED_MAX, Client, Clients
 from ordercast.gateway.freshness import Freshness
 from ordercast.gateway.pressure import RETRY_S_MIN
 from ordercast.gateway.translation import Translation, Wrong, owner_of
-from ordercast.runtime.node import Node
-from ordercast.runtime.status import Refused
+from ordercast.runtime.process.node import Node
+from ordercast.runtime.transport.status import Refused
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,
     PUBLISH_STATUS_INVALID_ARGUMENT,

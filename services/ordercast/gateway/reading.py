@@ -11,13 +11,13 @@ import structlog
 from ordercast.core.members import has_views, places_of
 from ordercast.core.quorums import majority
 from ordercast.core.silence import LOOK_S, Silence
-from ordercast.runtime.local_log import out_of_range
-from ordercast.runtime.mesh import CHANNEL_OPTIONS
-from ordercast.runtime.node import Node
-from ordercast.runtime.pauses import with_pauses
-from ordercast.runtime.results import refused_from
-from ordercast.runtime.status import Refused
-from ordercast.runtime.storage import LogBounds
+from ordercast.runtime.process.node import Node
+from ordercast.runtime.storage.local_log import out_of_range
+from ordercast.runtime.storage.store import LogBounds
+from ordercast.runtime.transport.mesh import CHANNEL_OPTIONS
+from ordercast.runtime.transport.pauses import with_pauses
+from ordercast.runtime.transport.results import refused_from
+from ordercast.runtime.transport.status import Refused
 from ordercast.v1.membership_pb2 import Group
 from ordercast.v1.sequencer_pb2 import (
     DescribeReplicaRequest,

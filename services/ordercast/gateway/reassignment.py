@@ -8,8 +8,8 @@ from typing import Protocol
 
 import grpc
 
-from ordercast.runtime.node import Node as Process
-from ordercast.runtime.status import Refused
+from ordercast.runtime.process.node import Node as Process
+from ordercast.runtime.transport.status import Refused
 from ordercast.v1 import gateway_pb2 as api
 from ordercast.v1.membership_pb2 import (
     REPLICA_CHANGE_ADD,

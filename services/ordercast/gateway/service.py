@@ -20,7 +20,7 @@ from ordercast.gateway.settings import GatewaySettings
 from ordercast.gateway.subscribing import Subscribing
 from ordercast.gateway.translation import Translation
 from ordercast.protocols.catalogue import named, protocols
-from ordercast.runtime.node import Node
+from ordercast.runtime.process.node import Node
 from ordercast.runtime.telemetry.meters import Labels, Meters
 from ordercast.telemetry.schema import names
 from ordercast.v1.gateway_pb2 import DESCRIPTOR

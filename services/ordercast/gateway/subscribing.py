@@ -17,9 +17,9 @@ from ordercast.gateway.freshness import Freshness
 from ordercast.gateway.reading import Reading
 from ordercast.gateway.translation import Translation
 from ordercast.protocols.catalogue import protocols
-from ordercast.runtime.node import Node
-from ordercast.runtime.pauses import with_signs_of_life
-from ordercast.runtime.status import Refused
+from ordercast.runtime.process.node import Node
+from ordercast.runtime.transport.pauses import with_signs_of_life
+from ordercast.runtime.transport.status import Refused
 from ordercast.v1.gateway_pb2 import (
     Acked,
     Alive,

@@ -17,7 +17,7 @@ from ordercast.gateway.counting import Counts
 from ordercast.gateway.domains import protocol_of
 from ordercast.gateway.machine import Gateway
 from ordercast.gateway.tokens import Tokens
-from ordercast.runtime.node import Node
+from ordercast.runtime.process.node import Node
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_INVALID_ARGUMENT,
     PUBLISH_STATUS_NOT_FOUND,

@@ -1,8 +1,9 @@
 """Certificates for a cluster on this machine: an authority of its own, and a certificate for each process.
 
 As in clusters elsewhere, one authority signs for everybody, and a mark tells processes from clients
-(runtime/admission.py). The program `openssl` makes them: nothing else here needs a package that could. The
-authority is made once. Certificates are made anew at each start, so that none runs out in a cluster that is kept.
+(runtime/transport/admission.py). The program `openssl` makes them: nothing else here needs a package that could.
+The authority is made once. Certificates are made anew at each start, so that none runs out in a cluster that is
+kept.
 """
 
 import os
@@ -12,7 +13,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from ordercast.runtime.settings import PEER_URI
+from ordercast.runtime.process.settings import PEER_URI
 
 AUTHORITY_DAYS = 3650
 CERTIFICATE_DAYS = 365

@@ -18,7 +18,7 @@ from pathlib import Path
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
 
-from ordercast.runtime.private_files import make_private
+from ordercast.runtime.storage.private_files import make_private
 from ordercast.v1.faults_pb2 import InjectRequest
 from ordercast.v1.faults_pb2_grpc import FaultServiceStub
 

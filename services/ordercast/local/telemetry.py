@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ordercast.local.cluster import HOST, ClusterError, free_ports, is_serving, tail
-from ordercast.runtime.private_files import make_private
+from ordercast.runtime.storage.private_files import make_private
 
 #: A machine that does other things at the same time is slow.
 START_S_MAX = 60.0

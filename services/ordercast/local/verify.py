@@ -17,7 +17,7 @@ import grpc
 from ordercast.core.protocol import Orders
 from ordercast.local.verify_casts import CastDomain, Lack
 from ordercast.protocols.catalogue import UnknownProtocol, named
-from ordercast.runtime.storage_format import next_offset_of
+from ordercast.runtime.storage.layout import next_offset_of
 from ordercast.v1.gateway_pb2 import (
     DescribeClusterRequest,
     DescribeClusterResponse,

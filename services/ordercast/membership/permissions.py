@@ -9,7 +9,7 @@ from enum import Enum
 
 import grpc
 
-from ordercast.runtime.status import Refused
+from ordercast.runtime.transport.status import Refused
 from ordercast.v1.membership_pb2 import Command, Node
 
 

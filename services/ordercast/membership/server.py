@@ -13,9 +13,9 @@ import structlog
 from ordercast.core.ids import pack_u64
 from ordercast.membership.machine import ROLE, Execute, HeartbeatReceived, Membership
 from ordercast.membership.permissions import BY_STATE, check_name, check_speaker
-from ordercast.runtime.node import SYSTEM, Node
-from ordercast.runtime.status import Refused
-from ordercast.runtime.tls import peer_names
+from ordercast.runtime.process.node import SYSTEM, Node
+from ordercast.runtime.transport.status import Refused
+from ordercast.runtime.transport.tls import peer_names
 from ordercast.v1.membership_pb2 import (
     Command,
     CommandResult,

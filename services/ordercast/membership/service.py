@@ -21,10 +21,10 @@ from ordercast.membership.server import MembershipServer
 from ordercast.membership.settings import MembershipSettings
 from ordercast.protocols.paxos.log import LogReplica, MayVote
 from ordercast.protocols.paxos.log_admission import VotingChanged
-from ordercast.runtime.mesh import WIRE_VERSION, Events, Mesh, Unwelcome
-from ordercast.runtime.node import SYSTEM, Node
-from ordercast.runtime.storage import Storage, StorageError
+from ordercast.runtime.process.node import SYSTEM, Node
+from ordercast.runtime.storage.store import Storage, StorageError
 from ordercast.runtime.telemetry.meters import Meters
+from ordercast.runtime.transport.mesh import WIRE_VERSION, Events, Mesh, Unwelcome
 from ordercast.telemetry.schema import names
 from ordercast.v1.frame_pb2 import CHANNEL_MEMBERSHIP, Frame, Hello
 from ordercast.v1.membership_pb2 import DESCRIPTOR, Domain, FoundCluster

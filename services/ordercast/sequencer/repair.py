@@ -15,11 +15,11 @@ import structlog
 from google.protobuf.message import DecodeError
 
 from ordercast.protocols.catalogue import protocols
-from ordercast.runtime.damage_advice import DISK, ENTRY, of_record
-from ordercast.runtime.mesh import CHANNEL_OPTIONS
-from ordercast.runtime.node import Node
-from ordercast.runtime.status import Refused
-from ordercast.runtime.storage import CorruptRecord, StorageError
+from ordercast.runtime.process.node import Node
+from ordercast.runtime.storage.damage_advice import DISK, ENTRY, of_record
+from ordercast.runtime.storage.store import CorruptRecord, StorageError
+from ordercast.runtime.transport.mesh import CHANNEL_OPTIONS
+from ordercast.runtime.transport.status import Refused
 from ordercast.v1.sequencer_pb2 import LogEntry, ReadEntryRequest
 from ordercast.v1.sequencer_pb2_grpc import SequencerServiceStub
 

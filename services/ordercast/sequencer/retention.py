@@ -12,9 +12,9 @@ import contextlib
 
 import structlog
 
-from ordercast.runtime.node import Node
-from ordercast.runtime.status import Refused
-from ordercast.runtime.storage import CorruptRecord
+from ordercast.runtime.process.node import Node
+from ordercast.runtime.storage.store import CorruptRecord
+from ordercast.runtime.transport.status import Refused
 from ordercast.v1.membership_pb2 import Group
 
 log = structlog.get_logger("retention")

@@ -8,10 +8,10 @@ import grpc
 
 from ordercast.core.ids import CLOCK_MAX
 from ordercast.core.silence import ALIVE_MS
-from ordercast.runtime.node import Node
-from ordercast.runtime.pauses import with_signs_of_life
-from ordercast.runtime.status import Refused
-from ordercast.runtime.storage import CorruptRecord
+from ordercast.runtime.process.node import Node
+from ordercast.runtime.storage.store import CorruptRecord
+from ordercast.runtime.transport.pauses import with_signs_of_life
+from ordercast.runtime.transport.status import Refused
 from ordercast.v1.sequencer_pb2 import (
     DescribeReplicaRequest,
     DescribeReplicaResponse,

@@ -8,7 +8,7 @@ import structlog
 from ordercast.core.machine import HoldsUp, Machine, TellsReaders
 from ordercast.core.members import holders_of
 from ordercast.protocols.catalogue import named
-from ordercast.runtime.node import Node
+from ordercast.runtime.process.node import Node
 from ordercast.runtime.telemetry.meters import Labels, Meters
 from ordercast.sequencer.repair import LogRepair
 from ordercast.sequencer.retention import Retention

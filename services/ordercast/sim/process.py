@@ -269,7 +269,7 @@ class Process:
                 effects = slot.machine.step(event)
             except RemoteProtocolError as error:
                 if not isinstance(event, Receive):
-                    raise  # As in runtime/host.py: only what somebody sent can be somebody's mistake.
+                    raise  # As in runtime/driver/host.py: only what somebody sent can be somebody's mistake.
                 self._refused(event, error)
                 effects = []
             if slot.check is not None:

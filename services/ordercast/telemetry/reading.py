@@ -5,8 +5,8 @@ from collections.abc import AsyncGenerator
 
 import grpc
 
-from ordercast.runtime.server import GrpcServer
-from ordercast.runtime.status import Context, Refused
+from ordercast.runtime.transport.server import GrpcServer
+from ordercast.runtime.transport.status import Context, Refused
 from ordercast.telemetry.schema import names
 from ordercast.telemetry.spool.pieces import LossError, OutOfRangeError
 from ordercast.telemetry.spool.spool import Spool

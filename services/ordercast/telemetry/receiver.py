@@ -15,8 +15,8 @@ from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
-from ordercast.runtime.server import GrpcServer
-from ordercast.runtime.status import Context, Refused
+from ordercast.runtime.transport.server import GrpcServer
+from ordercast.runtime.transport.status import Context, Refused
 from ordercast.telemetry import meters as reasons
 from ordercast.telemetry.flatten.requests import LOGS, METRICS, TRACES, count, parse
 from ordercast.telemetry.meters import Meters

@@ -9,14 +9,14 @@ from typing import Any
 
 import structlog
 
-from ordercast.runtime import logs
-from ordercast.runtime.admission import Admission
-from ordercast.runtime.health import Health
-from ordercast.runtime.server import GrpcServer, ListenError
-from ordercast.runtime.setting_sources import SettingsError
+from ordercast.runtime.process import logs
+from ordercast.runtime.process.health import Health
+from ordercast.runtime.process.setting_sources import SettingsError
 from ordercast.runtime.telemetry import meters
 from ordercast.runtime.telemetry.web import Server
-from ordercast.runtime.tls import Credentials, TlsError
+from ordercast.runtime.transport.admission import Admission
+from ordercast.runtime.transport.server import GrpcServer, ListenError
+from ordercast.runtime.transport.tls import Credentials, TlsError
 from ordercast.telemetry.meters import Meters
 from ordercast.telemetry.reading import Reading
 from ordercast.telemetry.receiver import Receiver, Sink, UnusableError

@@ -11,9 +11,9 @@ from pydantic import BeforeValidator, Field, FilePath, ValidationError
 from pydantic import model_validator as validates_model
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from ordercast.runtime.setting_help import HelpPage, Panel
-from ordercast.runtime.setting_sources import Section, explained, gather, to_toml
-from ordercast.runtime.settings import (
+from ordercast.runtime.process.setting_help import HelpPage, Panel
+from ordercast.runtime.process.setting_sources import Section, explained, gather, to_toml
+from ordercast.runtime.process.settings import (
     NAME_PATTERN,
     Address,
     Bytes,

@@ -9,7 +9,7 @@ from ordercast.runtime.telemetry.meters import Labels, Meters
 from ordercast.telemetry.schema import names
 
 if TYPE_CHECKING:
-    from ordercast.runtime.node import Node
+    from ordercast.runtime.process.node import Node
 
 #: Reasons that are told one by one; the words of others would be as many as their mistakes.
 MALFORMED, UNEXPECTED, WRONG = "malformed", "unexpected", "refused"

@@ -11,7 +11,7 @@ from ordercast.core import packets
 from ordercast.core.ids import group_name
 from ordercast.core.machine import Deliver, Observe
 from ordercast.core.tracing import span_id, trace_id
-from ordercast.runtime.health import Health
+from ordercast.runtime.process.health import Health
 from ordercast.runtime.telemetry import otlp
 from ordercast.runtime.telemetry.deliveries import Deliveries, messages_of
 from ordercast.runtime.telemetry.exporter import LOGS, METRICS, TRACES, Exporter
@@ -25,7 +25,7 @@ from ordercast.v1.telemetry_pb2 import KeepTraces
 from ordercast.version import installed
 
 if TYPE_CHECKING:
-    from ordercast.runtime.node import Node
+    from ordercast.runtime.process.node import Node
 
 log = structlog.get_logger("telemetry")
 

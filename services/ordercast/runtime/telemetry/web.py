@@ -20,11 +20,11 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 import structlog
 from prometheus_client import make_wsgi_app
 
-from ordercast.runtime.health import Health
-from ordercast.runtime.server import ListenError
-from ordercast.runtime.settings import split_address
+from ordercast.runtime.process.health import Health
+from ordercast.runtime.process.settings import split_address
 from ordercast.runtime.telemetry.exposition import registry
 from ordercast.runtime.telemetry.meters import Meters
+from ordercast.runtime.transport.server import ListenError
 
 #: Whoever connects and does not get on with it is cut off.
 REQUEST_S_MAX = 10.0

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from ordercast.runtime.private_files import FILE_MODE
+from ordercast.runtime.storage.private_files import FILE_MODE
 from ordercast.telemetry.spool.frames import HEADER_BYTES, header
 from ordercast.telemetry.spool.layout import open_path, sync_directory
 

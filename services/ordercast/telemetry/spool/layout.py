@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ordercast.runtime.private_files import FILE_MODE, make_private
+from ordercast.runtime.storage.private_files import FILE_MODE, make_private
 
 IDENTITY = "spool.json"
 LOCK = "process.lock"

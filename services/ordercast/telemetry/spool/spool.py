@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import structlog
 
-from ordercast.runtime.writer import end_process
+from ordercast.runtime.storage.writer import end_process
 from ordercast.telemetry.meters import Meters
 from ordercast.telemetry.spool import layout
 from ordercast.telemetry.spool.catalogue import Catalogue

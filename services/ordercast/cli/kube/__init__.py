@@ -1,0 +1,1 @@
+"""`ordercast kube`: a cluster in Kubernetes, seen from outside."""

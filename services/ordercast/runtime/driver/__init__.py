@@ -1,0 +1,1 @@
+"""The loop that gives machines their events and performs their effects."""

@@ -1,0 +1,343 @@
+"""This process's view of the cluster: follows membership, and talks to it.
+
+Reading is done at any membership node, which may be behind but never goes back. Commands and heartbeats go to the
+leader; whoever is not the leader says who is. A command carries an id, so that repeating it is harmless.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import grpc
+import structlog
+from grpc_status import rpc_status  # type: ignore[import-untyped]
+
+from ordercast.core.members import learners_of
+from ordercast.runtime.transport.mesh import CHANNEL_OPTIONS
+from ordercast.runtime.transport.results import refused_from
+from ordercast.runtime.transport.status import Refused
+from ordercast.runtime.transport.tls import Credentials
+from ordercast.v1.membership_pb2 import (
+    GROUP_STATE_DELETED,
+    Command,
+    CommandResult,
+    Domain,
+    DomainView,
+    ExecuteRequest,
+    Group,
+    GroupView,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    Node,
+    NotLeader,
+    WatchRequest,
+    WatchResponse,
+)
+from ordercast.v1.membership_pb2_grpc import MembershipServiceStub
+
+log = structlog.get_logger("directory")
+
+#: A member that does not say its revision by then is not waited for.
+REVISION_S_MAX = 0.5
+RETRY_S = 0.1
+#: Members give a sign of life more often than this.
+SILENT_S_MAX = 2.0
+#: What a change costs here goes with the number of groups. So, after one that kept us busy for some time, we rest
+#: from changes for so many times that long, and take what came meanwhile as one: whoever creates a thousand groups
+#: at once leaves most of the processor to messages.
+REST = 4.0
+REST_S_MAX = 0.1
+CALL_S_MAX = 2.0
+HEARTBEAT_S_MAX = 0.7
+#: A member that did not answer is asked last for so long.
+AVOID_S = 5.0
+#: Repeating a call does not change these answers.
+FINAL = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.INVALID_ARGUMENT)
+
+
+def group_view(group: Group) -> GroupView:
+    return GroupView(
+        group=group.id,
+        configuration=group.configuration,
+        replicas=sorted(group.replicas),
+        acceptors=sorted(group.acceptors),
+        previous=group.previous if group.HasField("previous") else None,
+        starting=group.starting,
+        learners=learners_of(group),
+        lost=group.lost,
+        incarnations=group.incarnations,
+        leaving=group.leaving,
+        epoch=group.epoch,
+        settings=group.settings,
+    )
+
+
+async def _at_once() -> None:
+    pass
+
+
+class Directory:
+    def __init__(self, process: str, members: dict[str, str], credentials: Credentials) -> None:
+        """`members` are the addresses of the membership nodes, by name."""
+        self.process = process
+        self.members = members
+        self.revision = 0
+        #: A member that has not heard of this revision is too far behind to begin with. With what it says, groups
+        #: that we have logs of would seem to be gone.
+        self.revision_min = 0
+        self.cluster_id = b""
+        self.retired = 0
+        #: What all nodes understand.
+        self.level = 0
+        self.nodes: dict[str, Node] = {}
+        #: Nodes that are gone, until nobody remembers anything of their last lives.
+        self._removed: dict[str, int] = {}
+        self.domains: dict[str, Domain] = {}
+        #: By id; those that are being deleted are still here.
+        self.groups: dict[str, Group] = {}
+        self.group_by_name: dict[str, Group] = {}
+        #: By domain: the revision at which one of its groups last changed.
+        self._groups_changed: dict[str, int] = {}
+        #: Injected faults: processes that this one cannot call.
+        self.cut_off: frozenset[str] = frozenset()
+        self.on_change: Callable[[], None] = lambda: None
+        #: Waits until all have heard of a change.
+        self.settled: Callable[[], Awaitable[None]] = _at_once
+        self._credentials = credentials
+        self._stubs: dict[str, tuple[Any, MembershipServiceStub]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._leader: str | None = None
+        #: What views say of each group, by its id. It is made once, since there may be many groups.
+        self._group_views: dict[str, GroupView] = {}
+        #: Members that did not answer, and until when they are not asked.
+        self._avoided: dict[str, float] = {}
+        self._rest_until = 0.0
+        self._turn = sorted(members).index(process) if process in members else 0
+
+    async def stop(self) -> None:
+        channels = [channel for channel, _ in self._stubs.values()]
+        self._stubs.clear()
+        for channel in channels:
+            await channel.close()
+
+    # --------------------------------------------------------------------------------------------- following
+
+    async def follow(self) -> None:
+        """Watch for ever, at one member after the other."""
+        while True:
+            member = self._next_member()
+            try:
+                if member not in self.cut_off:
+                    await self._watch(member)
+            except grpc.aio.AioRpcError as error:
+                log.debug("watch ended", member=member, code=error.code().name)
+            except TimeoutError:
+                # It is paused, or cut off: whoever stayed with it would not hear that others have come back.
+                log.info("watching elsewhere", silent=member)
+                self._avoid(member)
+            await asyncio.sleep(RETRY_S)
+
+    async def _watch(self, member: str) -> None:
+        """Over a connection of its own: whoever gives up on a call must not end the watch."""
+        async with self._credentials.dial(self.members[member], member, CHANNEL_OPTIONS) as channel:
+            call: Any = MembershipServiceStub(channel).Watch(WatchRequest(revision=self.revision))
+            async for changes in self._heaps(call):
+                for change in changes:
+                    if not self._is_sound(member, change):
+                        return
+                await self._tell(changes)
+
+    async def _heaps(self, call: Any) -> AsyncIterator[list[WatchResponse]]:
+        """What the member says, and what it said while we rested from what it said before."""
+        loop = asyncio.get_running_loop()
+        reading = asyncio.ensure_future(call.read())
+        try:
+            while True:
+                async with asyncio.timeout(SILENT_S_MAX):
+                    changes = [await reading]
+                if changes[0] is grpc.aio.EOF:
+                    return
+                reading = asyncio.ensure_future(call.read())
+                while (rest_s := self._rest_until - loop.time()) > 0:
+                    await asyncio.wait([reading], timeout=rest_s)
+                    if not reading.done() or reading.exception() is not None or reading.result() is grpc.aio.EOF:
+                        break
+                    changes.append(reading.result())
+                    reading = asyncio.ensure_future(call.read())
+                yield changes
+        finally:
+            reading.cancel()
+
+    def _is_sound(self, member: str, change: WatchResponse) -> bool:
+        """Whether to go on with this member."""
+        if member in self.cut_off:
+            return False
+        if self.cluster_id and change.cluster_id != self.cluster_id:
+            log.error("a member of another cluster", member=member, cluster=change.cluster_id.hex())
+            return False
+        return change.revision >= self.revision_min
+
+    async def _tell(self, changes: list[WatchResponse]) -> None:
+        """Of all that changed at once, and not before everybody has heard of what changed before."""
+        loop = asyncio.get_running_loop()
+        begun, before = loop.time(), self.revision
+        for change in changes:
+            self._apply(change)
+        if self.revision == before:
+            return
+        self.group_by_name = {group.name: group for group in self.groups.values()}
+        self.on_change()
+        await self.settled()
+        now = loop.time()
+        self._rest_until = now + min(REST * (now - begun), REST_S_MAX)
+
+    def _apply(self, change: WatchResponse) -> None:
+        if change.revision <= self.revision:
+            return
+        if change.reset:
+            self.nodes, self.domains, self.groups, self._group_views = {}, {}, {}, {}
+        self.revision = change.revision
+        self.cluster_id = change.cluster_id
+        self.retired = max(self.retired, change.retired)
+        self.level = max(self.level, change.level)
+        for node in change.nodes:
+            if node.removed:
+                self.nodes.pop(node.name, None)
+                self._removed[node.name] = node.incarnation
+            else:
+                self.nodes[node.name] = node
+                self._removed.pop(node.name, None)
+        self._removed = {name: number for name, number in self._removed.items() if number >= self.retired}
+        for domain in change.domains:
+            self.domains[domain.name] = domain
+        for group in change.groups:
+            self._groups_changed[group.domain] = max(self._groups_changed.get(group.domain, 0), group.revision)
+            if group.state == GROUP_STATE_DELETED:
+                self.groups.pop(group.id, None)
+                self._group_views.pop(group.id, None)
+            else:
+                self.groups[group.id] = group
+                self._group_views[group.id] = group_view(group)
+
+    def view(self, domain: str) -> DomainView:
+        changed = self._groups_changed.get(domain, 0)
+        view = DomainView(domain=domain, number=self.revision, changed=changed, level=self.level)
+        for _, group in sorted(self.groups.items()):
+            if group.domain == domain:
+                view.groups.append(self._group_views[group.id])  # This copies it: machines may get it changed.
+        return view
+
+    def ended(self) -> dict[str, int]:
+        """The highest incarnation of each name that sends nothing any more."""
+        known = {
+            name: node.incarnation if node.ended else node.incarnation - 1 for name, node in self.nodes.items()
+        }
+        return self._removed | known
+
+    # -------------------------------------------------------------------------------------------- commands
+
+    async def execute(self, command: Command, timeout_s: float) -> CommandResult:
+        """Repeats until it is answered; Refused if it is not in time, and then nobody knows."""
+        if not command.request_id:
+            command.request_id = os.urandom(16)
+        request = ExecuteRequest(command=command)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        is_sent_on = False
+        while True:
+            member = self._leader or self._next_member()
+            try:
+                if member not in self.cut_off:
+                    answer = await self._stub(member).Execute(
+                        request, timeout=max(0.05, min(CALL_S_MAX, deadline - loop.time()))
+                    )
+                    self._leader = member
+                    result: CommandResult = answer.result
+                    return result
+            except grpc.aio.AioRpcError as error:
+                if error.code() in FINAL:
+                    raise refused_from(error) from None
+                self._learn_leader(member, error)
+            else:
+                self._leader = None
+            if loop.time() >= deadline:
+                raise Refused(grpc.StatusCode.UNAVAILABLE, "membership does not answer", "MEMBERSHIP_UNAVAILABLE")
+            # Sent on to the leader at once, but only once: two members may believe in each other.
+            is_sent_on = self._leader is not None and not is_sent_on
+            await asyncio.sleep(0 if is_sent_on else RETRY_S)
+
+    async def newest_revision(self) -> int:
+        """The highest revision that a member has now, of those that answer. Nothing is written for it."""
+        return max(await asyncio.gather(*(self._revision_of(member) for member in self.members)), default=0)
+
+    async def _revision_of(self, member: str) -> int:
+        """A member of an older version answers with what changed, or with a sign of life: both name a revision."""
+        if member in self.cut_off:
+            return 0
+        request = WatchRequest(revision=self.revision, only_revision=True)
+        call: Any = self._stub(member).Watch(request, timeout=REVISION_S_MAX)
+        try:
+            response: WatchResponse = await call.read()
+            return response.revision if response else 0
+        except grpc.aio.AioRpcError:
+            return 0
+        finally:
+            call.cancel()
+
+    async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse | None:
+        """At one member after the other, without waiting long for any: a leader that hears nothing suspects us."""
+        for _ in range(len(self.members) + 1):
+            member = self._leader or self._next_member()
+            if member in self.cut_off:
+                self._leader = None
+                continue
+            try:
+                response: HeartbeatResponse = await self._stub(member).Heartbeat(request, timeout=HEARTBEAT_S_MAX)
+            except grpc.aio.AioRpcError as error:
+                self._learn_leader(member, error)
+                continue
+            self._leader = member
+            return response
+        return None
+
+    def _learn_leader(self, member: str, error: grpc.aio.AioRpcError) -> None:
+        leader = ""
+        if error.code() == grpc.StatusCode.FAILED_PRECONDITION:
+            status = rpc_status.from_call(error)
+            for detail in status.details if status is not None else ():
+                found = NotLeader()
+                if detail.Unpack(found):
+                    leader = found.leader
+        else:
+            self._forget(member)
+            self._avoid(member)
+        self._leader = leader if leader in self.members and leader != member else None
+
+    # -------------------------------------------------------------------------------------------- channels
+
+    def _next_member(self) -> str:
+        """In turn, but for those that did not answer, unless nobody did: one that is paused costs time."""
+        now = asyncio.get_running_loop().time()
+        names = sorted(self.members)
+        names = [name for name in names if self._avoided.get(name, 0.0) <= now] or names
+        self._turn += 1
+        return names[(self._turn - 1) % len(names)]
+
+    def _avoid(self, member: str) -> None:
+        self._avoided[member] = asyncio.get_running_loop().time() + AVOID_S
+
+    def _stub(self, member: str) -> MembershipServiceStub:
+        found = self._stubs.get(member)
+        if found is None:
+            channel = self._credentials.dial(self.members[member], member, CHANNEL_OPTIONS)
+            found = self._stubs[member] = (channel, MembershipServiceStub(channel))
+        return found[1]
+
+    def _forget(self, member: str) -> None:
+        """The next call dials anew, with the certificate of that moment; those that are under way may end."""
+        found = self._stubs.pop(member, None)
+        if found is not None:
+            closing = asyncio.create_task(found[0].close(grace=2 * CALL_S_MAX))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)

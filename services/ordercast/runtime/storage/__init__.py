@@ -1,0 +1,1 @@
+"""What is durable: the database, its one writer, and what is done about damage."""

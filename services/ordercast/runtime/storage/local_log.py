@@ -1,0 +1,185 @@
+"""Reading the logs of the groups that have a replica in this process.
+
+Entries come as they are stored. Readers wait for what is committed next; how many there are, and how slow, does
+not matter to whoever writes: each holds one chunk and a position.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import grpc
+
+from ordercast.runtime.storage.damage_advice import of_record
+from ordercast.runtime.storage.store import CorruptRecord, LogBounds, Storage
+from ordercast.runtime.storage.writer import Writer
+from ordercast.runtime.transport.status import Refused
+from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse, ReadGroupResponse, StartAt
+
+CHUNK_BYTES_MAX = 256 << 10
+CHUNK_ENTRIES_MAX = 1024
+#: Damaged entries that one look may come upon; each is mended once.
+MENDS_MAX = 16
+#: How long a description waits for what is on its way to the disk: less than gateways wait for it.
+WRITTEN_S_MAX = 0.75
+
+Found = TypeVar("Found")
+
+
+def out_of_range(group: str, offset: int, bounds: LogBounds) -> Refused:
+    if bounds.first_offset == bounds.next_offset:
+        there = "there are no messages"
+    else:
+        there = f"there are {bounds.first_offset} to {bounds.next_offset - 1}"
+    return Refused(
+        grpc.StatusCode.OUT_OF_RANGE,
+        f"offset {offset} of {group!r} does not exist: {there}, and {bounds.next_offset} is next",
+        "OFFSET_OUT_OF_RANGE",
+        {"first_offset": str(bounds.first_offset), "next_offset": str(bounds.next_offset)},
+    )
+
+
+class LocalLogs:
+    def __init__(self, storage: Storage, writer: Writer) -> None:
+        self.storage = storage
+        self.writer = writer
+        #: Mends a damaged entry from other replicas, or raises.
+        self.mend: Callable[[CorruptRecord], Awaitable[None]] | None = None
+        #: How many entries of a log were mended, and how many could not be.
+        self.repairs: Callable[[str], tuple[int, int]] = lambda group: (0, 0)
+        #: Whether there is a replica of the group here; and whether there is a log, be it one that is still
+        #: copied.
+        self.serves: Callable[[str], bool] = lambda group: False
+        self.holds: Callable[[str], bool] = lambda group: False
+        #: Adds what the protocol's machine knows of the group.
+        self.describe_view: Callable[[str, DescribeReplicaResponse], None] = lambda group, found: None
+        #: What whoever reads the group's log has seen besides its entries, as the protocol's machine knows it.
+        self.read_besides: Callable[[str], Any] = lambda group: None
+        self._tails: dict[str, asyncio.Event] = {}
+
+    def notify(self, group: str) -> None:
+        event = self._tails.pop(group, None)
+        if event is not None:
+            event.set()
+
+    def let_go(self) -> None:
+        """Whoever waits for a group that is not served here any more is told so."""
+        for group in list(self._tails):
+            if not self.serves(group):
+                self.notify(group)
+
+    def check_served(self, group: str) -> None:
+        if not self.serves(group):
+            raise Refused(grpc.StatusCode.NOT_FOUND, f"no replica of {group!r} here", "NO_REPLICA")
+
+    async def describe(self, group: str, stored_ms: int | None = None) -> DescribeReplicaResponse:
+        """With the place of a time in the log, if one is given."""
+        if not self.holds(group):
+            self.check_served(group)
+        await self._written(group)
+        bounds = await self._sound(lambda: self.storage.bounds(group))
+        repaired, unrepaired = self.repairs(group)
+        found = DescribeReplicaResponse(
+            first_offset=bounds.first_offset,
+            next_offset=bounds.next_offset,
+            bytes=bounds.bytes,
+            position=bounds.ends,
+            damaged_records=self.storage.damaged_records,
+            repaired_entries=repaired,
+            damaged_entries=unrepaired,
+        )
+        if stored_ms is not None:
+            wall_ms = stored_ms
+            found.stored_offset = await self._sound(lambda: self.storage.offset_stored_at(group, wall_ms))
+        self.describe_view(group, found)
+        return found
+
+    async def _written(self, group: str) -> None:
+        """Until what was delivered here before is on disk.
+
+        A producer has its receipt as soon as one replica delivered. If that replica then described only what is on
+        its disk, the producer would be told that the offset in its receipt does not exist. A disk that is full or
+        broken keeps nobody waiting: then there is what there is.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(WRITTEN_S_MAX):
+                end = (await self._sound(lambda: self.writer.own_bounds(group))).ends
+                while (await self._sound(lambda: self.storage.bounds(group))).ends < end:
+                    await self._tail(group).wait()
+                    if not self.holds(group):
+                        self.check_served(group)
+
+    def _tail(self, group: str) -> asyncio.Event:
+        """Set when the group has news on disk, or is not served any more."""
+        found = self._tails.get(group)
+        if found is None:
+            found = self._tails[group] = asyncio.Event()
+        return found
+
+    async def _sound(self, look: Callable[[], Found]) -> Found:
+        """What is found there; damaged entries on the way are mended first."""
+        found = ""
+        for _ in range(MENDS_MAX):
+            try:
+                return look()
+            except CorruptRecord as damaged:
+                found = f"{damaged}; {of_record(damaged)}"
+                if self.mend is not None and damaged.group is not None and damaged.position is not None:
+                    await self.mend(damaged)
+                    continue
+                break
+        raise Refused(grpc.StatusCode.DATA_LOSS, f"a damaged record: {found}", "DAMAGED")
+
+    def start_offset(self, group: str, start: StartAt) -> int:
+        bounds = self.storage.bounds(group)
+        match start.WhichOneof("at"):
+            case "offset":
+                if not bounds.first_offset <= start.offset <= bounds.next_offset:
+                    raise out_of_range(group, start.offset, bounds)
+                return start.offset
+            case "earliest":
+                return bounds.first_offset
+            case _:
+                return bounds.next_offset
+
+    async def read(self, group: str, start: StartAt, stop_at_end: bool) -> AsyncGenerator[ReadGroupResponse, None]:
+        """First where the log begins and ends, then its entries; for ever, unless it is to stop at the end."""
+        self.check_served(group)
+        offset = await self._sound(lambda: self.start_offset(group, start))
+        position = await self._sound(lambda: self.storage.position_of(group, offset))
+        bounds = await self._sound(lambda: self.storage.bounds(group))
+        if offset < bounds.first_offset:
+            # Retention was here after the offset was chosen: the position may be that of a later one.
+            raise out_of_range(group, offset, bounds)
+        yield ReadGroupResponse(
+            first_offset=bounds.first_offset, next_offset=bounds.next_offset, start_offset=offset
+        )
+        end = bounds.ends if stop_at_end else None
+        while end is None or position < end:
+            waiting = self._tail(group)
+            stored = await self._sound(
+                partial(self.storage.read, group, position, CHUNK_ENTRIES_MAX, CHUNK_BYTES_MAX)
+            )
+            if not stored:
+                bounds = await self._sound(lambda: self.storage.bounds(group))
+                if position < bounds.begins:
+                    raise out_of_range(group, offset, bounds)
+                await waiting.wait()
+                self.check_served(group)
+                continue
+            if stored[0].first_offset > offset:
+                # A snapshot without a log took the place of what was here: what it stands for is elsewhere.
+                raise out_of_range(group, offset, await self._sound(lambda: self.storage.bounds(group)))
+            position = stored[-1].position + 1
+            offset = stored[-1].next_offset
+            shown = [entry for entry in stored if entry.next_offset > entry.first_offset]
+            response = ReadGroupResponse(
+                next_offset=offset,
+                entries=[entry.data for entry in shown],
+                stored_ms=[entry.wall_ms for entry in shown],
+                read=self.read_besides(group),
+            )
+            if response.entries:
+                yield response

@@ -1,0 +1,1 @@
+"""How processes and clients reach each other: ports, calls, frames, certificates."""
