@@ -12,7 +12,7 @@ from ordercast.client.admin import Change
 from ordercast.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
 from ordercast.local.cluster import ClusterError, LocalCluster, wait_until
 from ordercast.local.configurations import is_changing, is_settled, text_of
-from ordercast.runtime.process.node import EXIT_REFUSED
+from ordercast.runtime.process.exits import EXIT_REFUSED
 from ordercast.runtime.storage.layout import BEGINS, LOGS, RECORDS
 from ordercast.v1.membership_pb2 import Group, Node
 from tests.cluster.trial import PATIENCE_S, exit_code, log_of, start_again

@@ -12,7 +12,7 @@ import ordercast
 from ordercast.errors import OrdercastError
 from ordercast.local.cluster import LocalCluster, wait_until
 from ordercast.local.setup import create_groups
-from ordercast.runtime.process.node import EXIT_REFUSED
+from ordercast.runtime.process.exits import EXIT_REFUSED
 from ordercast.runtime.storage.checking import check_directory
 from ordercast.runtime.storage.database_file import DATA_FILE
 from ordercast.runtime.storage.layout import LOGS

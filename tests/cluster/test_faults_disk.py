@@ -17,7 +17,7 @@ import ordercast
 from ordercast.errors import DeadlineExceeded, OutcomeUnknown, ResourceExhausted
 from ordercast.local.cluster import LocalCluster
 from ordercast.local.setup import create_groups
-from ordercast.runtime.process.node import EXIT_BROKEN, EXIT_REFUSED
+from ordercast.runtime.process.exits import EXIT_BROKEN, EXIT_REFUSED
 from ordercast.runtime.storage.layout import LOGS, RECORDS
 from ordercast.v1.faults_pb2 import InjectRequest
 from tests.cluster.asking import payloads

@@ -8,7 +8,7 @@ import pytest
 
 from ordercast.local.cluster import HOST, ClusterError, LocalCluster, free_ports, wait_until
 from ordercast.local.setup import create_groups
-from ordercast.runtime.process.node import EXIT_REFUSED
+from ordercast.runtime.process.exits import EXIT_REFUSED
 from ordercast.v1.membership_pb2 import Command, CommandResult, ExecuteRequest, GiveUpDisk
 from ordercast.v1.membership_pb2_grpc import MembershipServiceStub
 from tests.cluster.trial import (

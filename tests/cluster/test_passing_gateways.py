@@ -7,7 +7,7 @@ import pytest
 import ordercast
 from ordercast.local.cluster import LocalCluster, Member, free_ports, wait_until
 from ordercast.local.setup import create_groups
-from ordercast.runtime.process.node import EXIT_FENCED
+from ordercast.runtime.process.exits import EXIT_FENCED
 from tests.cluster.conftest import MakeCluster
 from tests.cluster.trial import PATIENCE_S, exit_code, gateway_of, start_again
 

@@ -14,7 +14,7 @@ import ordercast
 from ordercast.client.admin import Change
 from ordercast.errors import FailedPrecondition, InvalidArgument, OrdercastError
 from ordercast.local.cluster import LocalCluster, wait_until
-from ordercast.runtime.process.node import EXIT_REFUSED
+from ordercast.runtime.process.exits import EXIT_REFUSED
 from ordercast.v1.membership_pb2 import Group
 from tests.cluster.releases import code_of_previous_release
 from tests.cluster.trial import (

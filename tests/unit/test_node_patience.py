@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import grpc
 
-from ordercast.runtime.process.node import Node
+from ordercast.runtime.process.registration import Registration
 from ordercast.runtime.transport.status import Refused
 from ordercast.v1.membership_pb2 import Command, CommandResult, RegisterNode
 
@@ -33,18 +33,9 @@ class Membership:
         return self.answered[command.request_id]
 
 
-class Fake:
-    """As much of a node as waiting needs."""
-
-    _execute_patiently = Node._execute_patiently
-
-    def __init__(self, membership: Membership) -> None:
-        self.directory = membership
-        self.settings = SimpleNamespace(members={}, heartbeat_s=0.0)
-
-
 def registered_at(membership: Membership) -> CommandResult:
-    waiting = Fake(membership)._execute_patiently(Command(register=RegisterNode(name="g")))  # type: ignore[misc]
+    node = SimpleNamespace(directory=membership, settings=SimpleNamespace(members={}, heartbeat_s=0.0))
+    waiting = Registration(node)._execute_patiently(Command(register=RegisterNode(name="g")))  # type: ignore[arg-type]
     return asyncio.run(asyncio.wait_for(waiting, 10))
 
 

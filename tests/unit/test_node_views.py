@@ -5,23 +5,22 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-from ordercast.runtime.process import node as node_module
+from ordercast.runtime.process import registration
 from ordercast.runtime.process.node import Node
+from ordercast.runtime.process.registration import Registration
 from ordercast.v1.membership_pb2 import Group, GroupProgress
 from ordercast.v1.membership_pb2 import Node as NodeRecord
 
 PROGRESS = GroupProgress(group="g#1", configuration=2)
 
 
-class Fake:
-    """As much of a node n1 as heartbeats need."""
+class Fake(Registration):
+    """Of a node n1, of which it is as much as heartbeats need."""
 
-    _until_due = Node._until_due
-    _leave_views = Node._leave_views
-    _is_expected = Node._is_expected
     wait_for_change = Node.wait_for_change
 
     def __init__(self, *groups: Group, up: str = "n1 n2 n3", heartbeat_s: float = 5.0) -> None:
+        super().__init__(self)  # type: ignore[arg-type]
         self.name = "n1"
         self.settings = SimpleNamespace(heartbeat_s=heartbeat_s)
         nodes = {name: NodeRecord(name=name, suspected=name not in up.split()) for name in ("n1", "n2", "n3")}
@@ -53,7 +52,7 @@ def seconds_of(fake: Fake, reported: list[GroupProgress], *acts: Any) -> float:
     """How long it waits, while this is done a moment later."""
 
     async def run() -> float:
-        waiting = asyncio.ensure_future(fake._until_due(reported))  # type: ignore[arg-type]
+        waiting = asyncio.ensure_future(fake._until_due(reported))
         begun = time.monotonic()
         await asyncio.sleep(0.05)
         for act in acts:
@@ -65,7 +64,7 @@ def seconds_of(fake: Fake, reported: list[GroupProgress], *acts: Any) -> float:
 
 
 def test_membership_hears_at_once_that_this_process_is_further(monkeypatch):
-    monkeypatch.setattr(node_module, "CHANGING_S", 5.0)
+    monkeypatch.setattr(registration, "CHANGING_S", 5.0)
     fake = Fake(group(starting=["n1"]))
     fake.progress = [PROGRESS]
     further = GroupProgress(group="g#1", configuration=2, started=True)
@@ -73,7 +72,7 @@ def test_membership_hears_at_once_that_this_process_is_further(monkeypatch):
 
 
 def test_a_view_that_is_defined_while_nothing_was_under_way_is_noticed_at_once(monkeypatch):
-    monkeypatch.setattr(node_module, "CHANGING_S", 5.0)
+    monkeypatch.setattr(registration, "CHANGING_S", 5.0)
     fake = Fake(group())
 
     def defined() -> None:
@@ -97,7 +96,7 @@ def test_without_a_change_it_is_said_as_often_as_ever():
 
 def test_a_process_that_stops_waits_until_no_view_needs_it():
     async def run(fake: Fake, *left: Any) -> float:
-        leaving = asyncio.ensure_future(fake._leave_views())  # type: ignore[arg-type]
+        leaving = asyncio.ensure_future(fake.leave_views())
         begun = time.monotonic()
         for act in left:
             await asyncio.sleep(0.05)
@@ -127,5 +126,5 @@ def test_a_process_that_stops_does_not_wait_for_a_view_that_cannot_follow(monkey
     assert not Fake()._is_expected()
     assert not Fake(group(replicas=["n2", "n3"], incarnations=[2, 3]))._is_expected()
     assert not Fake(Group(id="s#1", replicas=["n1", "n2"], acceptors=["n1", "n2"]))._is_expected(), "no views"
-    monkeypatch.setattr(node_module, "LEAVE_S_MAX", 0.1)
-    asyncio.run(Fake(group())._leave_views())  # type: ignore[arg-type]
+    monkeypatch.setattr(registration, "LEAVE_S_MAX", 0.1)
+    asyncio.run(Fake(group()).leave_views())

@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from ordercast.runtime.process import logs
+from ordercast.runtime.process.exits import EXIT_REFUSED
 from ordercast.runtime.process.health import Health
 from ordercast.runtime.process.setting_sources import SettingsError
 from ordercast.runtime.telemetry import meters
@@ -26,8 +27,6 @@ from ordercast.telemetry.spool.layout import SpoolDirectoryError
 
 log = structlog.get_logger("telemetry")
 
-#: Starting again does not help: somebody has to look at the configuration.
-EXIT_REFUSED = 78
 #: Calls at a time on one connection: what each of them brings is in memory.
 STREAMS_MAX = 64
 #: So many times what is taken gRPC does not even read.

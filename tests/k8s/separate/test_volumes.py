@@ -1,6 +1,6 @@
 """A pod comes back with its volume, and without it."""
 
-from ordercast.runtime.process.node import EXIT_REFUSED
+from ordercast.runtime.process.exits import EXIT_REFUSED
 from tests.cluster.trial import Progress
 from tests.k8s.installation import PREFIX, Installation
 from tests.k8s.kube import wait_until

@@ -9,7 +9,8 @@ import structlog
 
 from ordercast.runtime.kubernetes.endpoint_slices import DiscoveryError
 from ordercast.runtime.process import logs
-from ordercast.runtime.process.node import EXIT_REFUSED, Node, Service
+from ordercast.runtime.process.exits import EXIT_REFUSED
+from ordercast.runtime.process.node import Node, Service
 from ordercast.runtime.process.setting_sources import SettingsError
 from ordercast.runtime.process.settings import ProcessSettings, parse
 from ordercast.runtime.storage.damage_advice import of_refused_start
