@@ -78,6 +78,20 @@ def stage_with_casts(**settings: Any) -> Stage:
         pytest.param(EpochFlush(group="a", view=1, epoch=2**63), id="a promise beyond all limits"),
         pytest.param(EpochFlush(group="a", view=1, sent=2**40), id="a promise behind what is never cast"),
         pytest.param(Stability(group="a", view=1, row=SyncedRow(counts=[1])), id="a row of another view"),
+        pytest.param(
+            Stability(group="a", view=1, row=SyncedRow(counts=[2, 1, 1], positions=3)),
+            id="a row with a cast to come",
+        ),
+        pytest.param(
+            Cast(
+                group="a",
+                view=1,
+                key=CastKey(member=1, number=2),
+                envelope=envelope_of(7, "a"),
+                row=SyncedRow(counts=[2, 1, 1], positions=3),
+            ),
+            id="a cast whose row has a cast to come",
+        ),
         pytest.param(CutSynced(group="a", view=1), id="somebody else knows our disk"),
         pytest.param(
             Cast(

@@ -104,6 +104,9 @@ class Stabilising:
     def check(self, era: Era, row: SyncedRow) -> None:
         if len(row.counts) != len(era.members):
             raise RemoteProtocolError("not a row of this view")
+        # What is said to be on enough disks counts as safe when it is cast: nobody has it before.
+        if row.counts[era.me] > era.sent:
+            raise RemoteProtocolError("it has more of our casts than there are")
 
     def heard(self, replica: Replica, era: Era, member: int, row: SyncedRow) -> None:
         self.check(era, row)
