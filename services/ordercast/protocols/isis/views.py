@@ -248,10 +248,12 @@ class Views:
         name = replica.name
         del self.machine.replicas[name]
         self.machine.speaking.drop(name)
-        self.out_of(replica)
         changes: list[Record] = [(records.position(name), None), (records.cut(name), None)]
         changes += [*self.machine.copying.forget(name), *self.machine.confirmed.forget(name)]
-        return [*changes, *replica.leave(), *replica.forget_cut(keeping=None), *replica.producers.clear()]
+        changes += [*replica.leave(), *replica.forget_cut(keeping=None), *replica.producers.clear()]
+        # Only then: what is on disk of its views is known from them.
+        self.out_of(replica)
+        return changes
 
     # -------------------------------------------------------------------------------------------- progress
 
