@@ -52,6 +52,20 @@ def test_a_cbcast_is_not_held_up_by_an_abcast_that_is_placed_before_it():
     assert company.live("n2") == "m2", "they are concurrent"
 
 
+def test_an_abcast_is_not_held_up_by_a_cbcast_that_is_placed_before_it():
+    """m1 is at 0, and n2 lacks m0 before it, of b. Turns are among ABCASTs: m2, at 1, is the first of them."""
+    company = Company({"a": "n2 n3 n4", "b": "n1 n2 n3"}, k_stability="1")
+    assert company.holder("a") == "n4"
+    company.hold("n1", "n2")
+    company.cast("n1", "b", "m0")
+    company.cast("n3", "a", "m1")
+    company.cast("n2", "a", "m2", total=True)
+    assert company.era("n2").places == {0: (1, 1), 1: (0, 1)}
+    assert company.live("n2") == "m2"
+    company.release("n1", "n2")
+    assert company.live("n2") == "m2 m0 m1"
+
+
 def test_a_cbcast_behind_an_abcast_waits_with_it():
     """5.2 step 1: the vector time is not raised before the ABCAST is delivered."""
     company = Company(ONE)
