@@ -12,6 +12,7 @@ import pytest
 
 import ordercast
 from ordercast.local.cluster import LocalCluster
+from tests.helm.chart import PREFIX, named, objects
 from tests.helm.scripts import SCRIPTS, loaded
 
 
@@ -108,10 +109,19 @@ def test_what_is_there_and_differs_is_named_and_left(
         client.create_group("fixed", replicas=3)
     before = client.describe_group("fixed").group
     code, _, wrong = declare(cluster, tmp_path, [domain])
-    assert code == 1
+    assert code == 3
     assert difference in wrong
     assert "that cannot be changed" in wrong
     assert client.describe_group("fixed").group == before
+
+
+def test_the_job_is_not_tried_again_if_something_differs(monkeypatch: pytest.MonkeyPatch):
+    job = named(objects("separate"), "Job", f"{PREFIX}-domains")["spec"]
+    (rule,) = job["podFailurePolicy"]["rules"]
+    assert rule == {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [3]}}
+    assert loaded("declare", monkeypatch).DIFFERS == 3
+    # Kubernetes takes such a rule only of Jobs whose pods are not restarted in place.
+    assert job["template"]["spec"]["restartPolicy"] == "Never"
 
 
 def test_what_no_cluster_takes_is_not_tried_for_long(cluster: LocalCluster, tmp_path: Path):

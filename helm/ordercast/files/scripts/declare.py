@@ -1,7 +1,8 @@
 """Creates the domains and groups that the values of the chart declare, where they are missing.
 
 It may run as often as one likes. What is there and should have more replicas gets them. What is there and differs
-otherwise cannot be changed: it is named, and the script ends with 1. Nothing is deleted, whatever is declared.
+otherwise cannot be changed: it is named, and the script ends with 3, for another try would find the same.
+Nothing is deleted, whatever is declared.
 """
 
 import argparse
@@ -21,6 +22,8 @@ from ordercast.core.members import places_of
 from ordercast.v1.membership_pb2 import Domain, Group, Retention
 
 REPLICAS_DEFAULT = 3
+#: Exit codes. The Job of the chart knows the second one.
+FAILED, DIFFERS = 1, 3
 
 
 class Declaring:
@@ -28,8 +31,9 @@ class Declaring:
         self.client = client
         self.options = options
         self.until = time.monotonic() + options.patience
-        #: What is not as it is declared.
+        #: What is not as it is declared: what may be so after another try, and what cannot be changed.
         self.problems: list[str] = []
+        self.differences: list[str] = []
 
     def all(self, declared: list[dict[str, Any]]) -> None:
         domains = {domain.name: domain for domain in patiently(self.client.domains, self.until)}
@@ -105,7 +109,7 @@ class Declaring:
             print(f"{what} is there", flush=True)
 
     def _differs(self, problem: str) -> None:
-        self.problems.append(f"{problem}: that cannot be changed. Declare it as it is, or under another name")
+        self.differences.append(f"{problem}: that cannot be changed. Declare it as it is, or under another name")
 
 
 def texts(settings: Mapping[str, Any] | None) -> dict[str, str]:
@@ -126,9 +130,11 @@ def main(arguments: list[str] | None = None) -> int:
     with connect(options) as client:
         declaring = Declaring(client, options)
         declaring.all(json.loads(options.declared.read_text()))
-    for problem in declaring.problems:
+    for problem in (*declaring.problems, *declaring.differences):
         print(problem, file=sys.stderr)
-    return 1 if declaring.problems else 0
+    if declaring.differences:
+        return DIFFERS
+    return FAILED if declaring.problems else 0
 
 
 if __name__ == "__main__":
