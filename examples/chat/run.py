@@ -21,6 +21,7 @@ from chat import Post, Screen
 DOMAIN = "chat"
 #: Questions are asked here, answered here, and answers are talked about here.
 HELP, ANSWERS, HALL = ROOMS = ["help", "answers", "hall"]
+NODES = 5
 #: Nodes die and come back meanwhile, perhaps on a machine that has much else to do.
 PATIENCE_S = 600
 
@@ -124,7 +125,7 @@ async def crash_nodes(cluster: LocalCluster, names: list[str], seconds: float) -
         await asyncio.to_thread(cluster.wait_healthy, [name], PATIENCE_S)
 
 
-async def run(cluster: LocalCluster, questions: int) -> bool:
+async def run(cluster: LocalCluster, questions: int, crashes: int) -> bool:
     chat = Chat(cluster.gateways, questions)
     async with ordercast.connect(*cluster.gateways) as oc:
         for room in ROOMS:
@@ -132,7 +133,7 @@ async def run(cluster: LocalCluster, questions: int) -> bool:
             print(f"{room} is on {', '.join(replicas)}")
     each, causal = Screen(), Screen()
     enough = asyncio.Event()
-    crashes = asyncio.create_task(crash_nodes(cluster, list(cluster.members), 0.5))
+    crashes = asyncio.create_task(crash_nodes(cluster, list(cluster.members)[:crashes], 0.5))
     await asyncio.gather(chat.talk(), chat.read_each(each, enough), chat.read_causally(causal, enough))
     await crashes
     # Questions, two answers to each, a remark on each answer; the announcements, and the last word.
@@ -150,17 +151,18 @@ async def run(cluster: LocalCluster, questions: int) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--questions", type=int, default=200, help="how many are asked")
+    parser.add_argument("--crashes", type=int, default=NODES, help="how many nodes die and come back")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="chat-") as directory,
         # More nodes than a room has replicas: rooms overlap, and none is where all others are.
-        LocalCluster(Path(directory), nodes=3, workers=2) as cluster,
+        LocalCluster(Path(directory), nodes=3, workers=NODES - 3) as cluster,
     ):
         cluster.start()
         cluster.wait_healthy(timeout_s=PATIENCE_S)
         create_domain(cluster.gateways, DOMAIN, "isis", {"ordering": "causal"})
         create_groups(cluster.gateways, ROOMS, replicas=3, domain=DOMAIN)
-        ok = asyncio.run(run(cluster, max(options.questions, 1)))
+        ok = asyncio.run(run(cluster, max(options.questions, 1), options.crashes))
         cluster.stop()
     sys.exit(0 if ok else 1)
 

@@ -9,7 +9,7 @@ from ordercast.cli.main import app
 from ordercast.local.abuse.attacks import ATTACKS
 
 #: One of each kind: dear to judge, refused by the hundred, connections without an end.
-SHORT = ("huge-tokens", "compressed-bombs", "refused-publishes", "frames-strangers")
+SHORT = ("huge-tokens", "refused-publishes", "frames-strangers")
 
 
 def rows_of(*arguments: str) -> list[dict[str, object]]:

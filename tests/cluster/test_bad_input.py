@@ -270,8 +270,8 @@ MALFORMED = b"\xff" * 16
 
 
 @pytest.fixture(scope="module")
-def cluster(make_module_cluster: Callable[..., LocalCluster]) -> LocalCluster:
-    """With limits that a test reaches soon, and a few messages in a."""
+def cluster(make_module_cluster: Callable[..., LocalCluster]) -> Iterator[LocalCluster]:
+    """With limits that a test reaches soon, and a few messages in a. In the end replicas have to agree."""
     limits = [f"--limits.groups-max={GROUPS_MAX}", f"--limits.payload-bytes-max={PAYLOAD_BYTES_MAX}"]
     made: LocalCluster = make_module_cluster(options=limits)
     create_groups(made.gateways, [*GROUPS, ALIVE])
@@ -283,7 +283,8 @@ def cluster(make_module_cluster: Callable[..., LocalCluster]) -> LocalCluster:
         # Where acknowledgements of the tests can move nothing: at the end.
         at_end = SetCursorRequest(group="a", name="reader", start=StartAt(offset=STORED))
         stub.SetCursor(at_end, timeout=CALL_S_MAX)
-    return made
+    yield made
+    assert_replicas_agree(made.gateways[0])
 
 
 def stored(cluster: LocalCluster) -> Offsets:
@@ -308,16 +309,15 @@ def stored_at_first(cluster: LocalCluster) -> Offsets:
 
 @pytest.fixture(autouse=True)
 def nothing_happens(cluster: LocalCluster, stored_at_first: Offsets) -> Iterator[None]:
-    """Nothing is stored, no process ends, replicas agree, every gateway answers, and a message gets through."""
+    """Nothing is stored, no process ends, every gateway answers, and a message gets through."""
     processes = [member.process for member in cluster.members.values()]
     yield
     assert [member.process for member in cluster.running()] == processes
     assert stored(cluster) == stored_at_first
-    assert_replicas_agree(cluster.gateways[0])
     for gateway in cluster.gateways:
         with raw(gateway) as stub:
             assert stub.DescribeCluster(gateway_pb2.DescribeClusterRequest(), timeout=CALL_S_MAX).groups
-    # Through one of them after the other, for what is stored here is read again after each test.
+    # Through one of them after the other: to ask all of them after each of so many tests would take long.
     alive = Bad("OK", groups=[ALIVE], producer=os.urandom(16))
     with raw(cluster.gateways[next(_turns) % len(cluster.gateways)]) as stub:
         assert stub.Publish(alive.request(), timeout=CALL_S_MAX).replies

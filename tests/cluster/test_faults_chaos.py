@@ -5,14 +5,16 @@ import pytest
 from ordercast.local.chaos import Chaos
 from ordercast.local.reconfiguring import ReconfiguringChaos
 
-SECONDS = 20.0
+SECONDS = 12.0
+LONG_SECONDS = 40.0
 RECONFIGURING_SECONDS = 15.0
 #: Less is enough to see that something is broken.
 MUTANT_SECONDS = 10.0
 
 
-def test_a_run_of_random_kills_pauses_and_partitions_is_clean(tmp_path):
-    report = Chaos(tmp_path, seconds=SECONDS, seed=1).run()
+@pytest.mark.parametrize("seconds", [SECONDS, pytest.param(LONG_SECONDS, marks=pytest.mark.long)])
+def test_a_run_of_random_kills_pauses_and_partitions_is_clean(tmp_path, seconds):
+    report = Chaos(tmp_path, seconds=seconds, seed=1).run()
     assert report.verdict.is_clean, report.verdict.findings
     assert not report.verdict.findings
     assert not report.failed
