@@ -12,10 +12,10 @@ JRE ?= openjdk-17-jre-headless
 PROTOC_PLUGINS := python pyi grpc_python
 PROTO_FILES = $(wildcard proto/ordercast/v1/*.proto)
 
-.PHONY: help setup java demo demo-analytics run test test-long test-kafka test-k8s test-versions lint baseline proto schema dashboards helm sim chaos bench simbench mutants papers lock clean
+.PHONY: help setup java demo demo-analytics run test test-long test-kafka test-k8s test-k8s-long test-versions lint baseline proto schema dashboards helm sim chaos bench simbench mutants papers lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # $(call say,environment,what is done): before each step, so that nobody has to wonder.
 say = @echo "setting up $(1): $(2)"
@@ -135,9 +135,13 @@ test-long: setup .venv/.bench .venv/.analytics .venv/.chart .venv/.k8s .venv/.pr
 test-kafka: setup .venv-kafka/.ready build/kafka/broker/.ready build/kafka/connector/.ready ## run the job from Kafka
 	.venv-kafka/bin/pytest -n0 tests/kafka
 
+K8S_OPTIONS := -n0 -vv --durations=0 --override-ini=timeout=1200
 # Images have to be where the cluster finds them: ORDERCAST_IMAGE, ORDERCAST_NEXT_IMAGE, ORDERCAST_ANALYTICS_IMAGE.
 test-k8s: setup .venv/.chart .venv/.k8s .venv/.prometheus ## install the chart on the cluster of KUBECONFIG, and be hard on it
-	$(BIN)/python -m tests.second_chance -n0 -vv --durations=0 --override-ini=timeout=1200 tests/k8s
+	$(BIN)/python -m tests.second_chance $(K8S_OPTIONS) tests/k8s
+
+test-k8s-long: setup .venv/.chart .venv/.k8s .venv/.prometheus ## the same with more of each kind
+	$(BIN)/python -m tests.second_chance $(K8S_OPTIONS) -m long tests/k8s
 
 test-versions: setup ## try the lowest and the newest versions of dependencies that pyproject.toml allows
 	$(BIN)/python -m tests.versions

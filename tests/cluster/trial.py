@@ -116,10 +116,11 @@ def run_trial_at(
     groups: Sequence[str],
     beside: Sequence[str],
     mend: Callable[[], None],
+    pause_s: float = PAUSE_S,
 ) -> TrialReport:
     """The same, wherever the cluster is that these gateways belong to."""
     create_groups(gateways, groups)
-    report = asyncio.run(trial(gateways, during, groups, beside, mend))
+    report = asyncio.run(trial(gateways, during, groups, beside, mend, pause_s=pause_s))
     report.check()
     return report
 
@@ -131,6 +132,7 @@ async def trial(
     beside: Sequence[str],
     mend: Callable[[], None],
     seed: int = 1,
+    pause_s: float = PAUSE_S,
 ) -> TrialReport:
     """`beside` are groups with a producer of their own, whose receipts count as nobody's progress."""
     load, other = Load(gateways, groups, seed), Load(gateways, beside, seed + 1)
@@ -138,7 +140,7 @@ async def trial(
     progress = Progress(load)
     producing = [(load, f"producer-{number}") for number in range(PRODUCERS)] + [(other, "beside")] * bool(beside)
     producers = [
-        asyncio.create_task(who.produce(name, in_flight=IN_FLIGHT, pause_s=PAUSE_S)) for who, name in producing
+        asyncio.create_task(who.produce(name, in_flight=IN_FLIGHT, pause_s=pause_s)) for who, name in producing
     ]
     subscribers = [
         asyncio.create_task(load.subscribe(f"subscriber-{number}", group))

@@ -10,7 +10,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deploy.kubernetes.rendering import CHART, run
-from tests.k8s.kube import PATIENCE_S, KubectlFailed, Object, get, kubectl, node_address, wait_until
+from tests.k8s.kube import (
+    PATIENCE_S,
+    KubectlFailed,
+    Object,
+    get,
+    kubectl,
+    make_namespace,
+    node_address,
+    remove_namespace,
+    wait_until,
+)
 from tests.k8s.pods import Pod
 
 #: Where images are that the cluster has, or can pull.
@@ -101,16 +111,16 @@ class Installation:
     def wait_gone(self) -> None:
         wait_until("all pods are gone", lambda: not self.pods())
 
-    def delete_pod(self, name: str, *, by_force: bool = False) -> None:
-        """Returns when another one is ready in its place, whatever its name."""
+    def delete_pods(self, *pods: Pod, by_force: bool = False) -> None:
+        """Returns when others are ready in their places, whatever their names."""
         options = ["--grace-period=0", "--force"] if by_force else []
-        before = {pod.uid for pod in self.pods()}
-        self.kubectl("delete", "pod", name, "--wait=false", *options)
+        names, deleted = [pod.name for pod in pods], {pod.uid for pod in pods}
+        self.kubectl("delete", "pod", *names, "--wait=false", *options)
 
-        def is_replaced() -> bool:
-            return self.is_settled() and not before <= {pod.uid for pod in self.pods()}
+        def are_replaced() -> bool:
+            return self.is_settled() and not deleted & {pod.uid for pod in self.pods()}
 
-        wait_until(f"{name} is replaced", is_replaced)
+        wait_until(f"{names} are replaced", are_replaced)
 
     def disruptions_allowed(self) -> dict[str, int]:
         """By component, how many of its pods may be taken away now."""
@@ -179,12 +189,11 @@ present: list[Installation] = []
 def installed(
     name: str, *settings: str, values: Object | None = None, before: Callable[[], None] = lambda: None
 ) -> Iterator[Installation]:
-    """In a namespace in which nothing may ask for more than it needs, and of which nothing is left in the end.
+    """In a namespace of its own, of which nothing runs any more in the end.
 
     `before` makes what has to be there first.
     """
-    kubectl("create", "namespace", name)
-    kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
+    make_namespace(name)
     made = Installation(name, list(settings), values or {})
     present.append(made)
     try:
@@ -195,4 +204,4 @@ def installed(
         yield made
     finally:
         present.remove(made)
-        kubectl("delete", "namespace", name, "--timeout=170s")
+        remove_namespace(name)

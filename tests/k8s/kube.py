@@ -44,6 +44,27 @@ def get(*arguments: str) -> Object:
     return dict(json.loads(kubectl("get", *arguments, "--output=json")))
 
 
+def make_namespace(name: str) -> None:
+    """One that nothing may run in that asks for more than it needs. Another of that name may still be going."""
+    wait_for_end(name)
+    kubectl("create", "namespace", name)
+    kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
+
+
+def remove_namespace(name: str) -> None:
+    """Returns when no pod of it runs any more. The rest of it goes without anybody waiting.
+
+    Pods get no time to end by themselves, as nobody looks at them any more. Kubernetes would give them all of it,
+    and look only then whether they have gone. It makes no new ones in a namespace that is going.
+    """
+    kubectl("delete", "namespace", name, "--wait=false")
+    kubectl("--namespace", name, "delete", "pods", "--all", "--grace-period=1")
+
+
+def wait_for_end(namespace: str) -> None:
+    kubectl("wait", f"namespace/{namespace}", "--for=delete", f"--timeout={PATIENCE_S - 10:.0f}s")
+
+
 def node_address() -> str:
     """Of a machine of the cluster, as others reach it."""
     (first, *_) = get("nodes")["items"]

@@ -9,8 +9,8 @@ from kubernetes import client, config, watch
 
 from tests.k8s.pods import Pod
 
-#: A watch has to begin anew now and then, anyway.
-WATCH_S = 5
+#: A watch has to begin anew now and then, anyway; and only then it is seen that nobody watches any more.
+WATCH_S = 2
 
 
 class Watching:

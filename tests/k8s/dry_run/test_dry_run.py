@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from tests.helm.chart import NAMESPACE, PROFILES, objects
-from tests.k8s.kube import kubectl
+from tests.k8s.kube import kubectl, make_namespace, remove_namespace
 from tests.left_out import leave_out
 
 #: The type of the first comes with Spark's operator. The second is `helm test`: a bare Pod needs an account that
@@ -20,9 +20,9 @@ def _namespace() -> Iterator[None]:
     there = kubectl("get", "customresourcedefinitions", "--output=name")
     if not all(each in there for each in TYPES):
         leave_out("what the API server says of monitors and certificates: the cluster does not know their types")
-    kubectl("create", "namespace", NAMESPACE)
+    make_namespace(NAMESPACE)
     yield
-    kubectl("delete", "namespace", NAMESPACE)
+    remove_namespace(NAMESPACE)
 
 
 @pytest.mark.parametrize("profile", PROFILES)

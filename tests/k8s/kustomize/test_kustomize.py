@@ -8,7 +8,7 @@ import pytest
 
 from deploy.kubernetes.rendering import ROOT
 from tests.k8s.installation import IMAGE, Installation
-from tests.k8s.kube import kubectl, wait_until
+from tests.k8s.kube import kubectl, remove_namespace, wait_for_end, wait_until
 
 OVERLAY = ROOT / "deploy" / "kustomize" / "overlays" / "small"
 NAMESPACE = "orders"
@@ -22,12 +22,13 @@ def applied(tmp_path: Path) -> Iterator[Installation]:
         f"resources: [{os.path.relpath(OVERLAY, tmp_path)}]\n"
         f"images: [{{name: registry.example/ordercast, newName: {repository}, newTag: {tag}}}]\n"
     )
+    wait_for_end(NAMESPACE)
     kubectl("apply", "--kustomize", str(tmp_path))
     made = Installation(NAMESPACE, release="ordercast")
     try:
         yield made
     finally:
-        kubectl("delete", "namespace", NAMESPACE, "--timeout=170s")
+        remove_namespace(NAMESPACE)
 
 
 def test_an_overlay_becomes_a_cluster(applied: Installation):

@@ -9,7 +9,7 @@ from tests.k8s.installation import Installation, installed
 
 @pytest.fixture(scope="package")
 def separate() -> Iterator[Installation]:
-    # A node that was removed is over before the tests are.
-    settings = ("gateway.replicas=3", "settings.detection.end_after_s=60")
+    # A node that is gone is soon taken to be over: tests wait for that.
+    settings = ("gateway.replicas=3", "settings.detection.end_after_s=20")
     with installed("ordercast-separate", *settings) as made:
         yield made

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.cluster.trial import Progress
-from tests.k8s.installation import NEXT_IMAGE, PREFIX, RELEASE, Installation, image_settings
+from tests.k8s.installation import IMAGE, NEXT_IMAGE, PREFIX, RELEASE, Installation, image_settings
 from tests.k8s.kube import KubectlFailed, wait_until
 from tests.k8s.under_load import run_under_load
 from tests.k8s.watching import Watching
@@ -33,6 +33,27 @@ def knows_its_gateways_alone(where: Installation) -> bool:
     return known == {pod.name for pod in where.pods("gateway")}
 
 
+def images(where: Installation) -> set[str]:
+    return {pod.image for pod in where.pods() if pod.component in NODES}
+
+
+def test_an_upgrade_and_its_rollback_fail_no_publish(separate: Installation):
+    def back() -> None:
+        separate.helm("rollback", RELEASE, "--wait", "--timeout", "10m")
+        separate.wait_settled()
+
+    def during(progress: Progress) -> None:
+        replaced_one_by_one(separate, progress, lambda: separate.upgrade(*image_settings(NEXT_IMAGE)))
+        assert images(separate) == {NEXT_IMAGE}
+        replaced_one_by_one(separate, progress, back)
+        assert images(separate) == {IMAGE}
+
+    run_under_load(separate, "upgraded", during)
+    wait_until("membership knows the gateways that are there", lambda: knows_its_gateways_alone(separate))
+    wait_until("the cluster is healthy", separate.is_healthy)
+
+
+@pytest.mark.long
 def test_a_rolling_restart_fails_no_publish(separate: Installation):
     workloads = [f"statefulset/{PREFIX}-{component}" for component in NODES[:3]] + [f"deployment/{PREFIX}-gateway"]
 
@@ -43,32 +64,17 @@ def test_a_rolling_restart_fails_no_publish(separate: Installation):
         separate.wait_settled()
 
     run_under_load(separate, "restarted", lambda progress: replaced_one_by_one(separate, progress, restart))
-    wait_until("membership knows the gateways that are there", lambda: knows_its_gateways_alone(separate))
-    wait_until("the cluster is healthy", separate.is_healthy)
 
 
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [("image", image_settings(NEXT_IMAGE)), ("setting", ["settings.drain_s=7"])],
-)
-def test_an_upgrade_fails_no_publish(name: str, settings: list[str], separate: Installation):
-    run_under_load(
-        separate,
-        f"upgraded-{name}",
-        lambda progress: replaced_one_by_one(separate, progress, lambda: separate.upgrade(*settings)),
-    )
-    if name == "image":
-        assert {pod.image for pod in separate.pods() if pod.component in NODES} == {NEXT_IMAGE}
+@pytest.mark.long
+def test_another_setting_fails_no_publish(separate: Installation):
+    """It comes with an upgrade, and goes with the next one."""
 
+    def during(progress: Progress) -> None:
+        for settings in (["settings.drain_s=7"], []):
+            replaced_one_by_one(separate, progress, lambda settings=settings: separate.upgrade(*settings))
 
-def test_a_rollback_fails_no_publish(separate: Installation):
-    """To what it was before the last upgrade."""
-
-    def back() -> None:
-        separate.helm("rollback", RELEASE, "--wait", "--timeout", "10m")
-        separate.wait_settled()
-
-    run_under_load(separate, "rolled-back", lambda progress: replaced_one_by_one(separate, progress, back))
+    run_under_load(separate, "set", during)
 
 
 def evict(where: Installation, pod: str) -> None:
@@ -81,11 +87,11 @@ def evict(where: Installation, pod: str) -> None:
     where.kubectl("create", f"--raw={path}", "--filename=-", stdin=json.dumps(body))
 
 
-@pytest.mark.parametrize("component", NODES)
-def test_a_second_pod_of_a_kind_is_not_evicted_beside_the_first(component: str, separate: Installation):
-    first, second, _ = separate.pods(component)
-    wait_until("one may be taken away", lambda: separate.disruptions_allowed()[component] == 1)
-    evict(separate, first.name)
-    with pytest.raises(KubectlFailed, match="disruption budget"):
-        evict(separate, second.name)
+def test_a_second_pod_of_a_kind_is_not_evicted_beside_the_first(separate: Installation):
+    for component in NODES:
+        first, second, _ = separate.pods(component)
+        wait_until("one may be taken away", lambda kind=component: separate.disruptions_allowed()[kind] == 1)
+        evict(separate, first.name)
+        with pytest.raises(KubectlFailed, match="disruption budget"):
+            evict(separate, second.name)
     separate.wait_settled()
