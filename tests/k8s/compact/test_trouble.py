@@ -1,7 +1,6 @@
 """What happens to containers: stopped, out of memory, without room on their disks."""
 
 import contextlib
-import threading
 
 import pytest
 
@@ -15,14 +14,17 @@ from tests.k8s.kube import KubectlFailed, wait_until
 from tests.k8s.under_load import run_under_load
 
 NODES = [f"{PREFIX}-node-{number}" for number in range(3)]
-#: Long enough to be suspected, and not so long that Kubernetes loses patience.
-PAUSED_S = 20.0
 LARGE_BYTES = 64 << 10
 
 
 def restarts(where: Installation, name: str) -> int:
     pod = where.pod(name)
     return pod.restarts if pod else 0
+
+
+def is_ready(where: Installation, name: str) -> bool:
+    pod = where.pod(name)
+    return pod is not None and pod.is_ready
 
 
 def wait_restarted(where: Installation, name: str, before: int) -> None:
@@ -35,10 +37,11 @@ def test_a_container_that_is_paused_goes_on_afterwards(compact: Installation):
         for name in NODES:
             before = restarts(compact, name)
             run_inside(compact, name, STOP)
-            resuming = threading.Timer(PAUSED_S, run_inside, (compact, name, GO_ON))
-            resuming.start()
-            while resuming.is_alive():
-                progress.wait_for_receipts()
+            progress.wait_for_receipts()
+            # By then it is suspected, and Kubernetes sends nobody there. It would lose patience much later.
+            wait_until(f"{name} is not ready", lambda name=name: not is_ready(compact, name))
+            progress.wait_for_receipts()
+            run_inside(compact, name, GO_ON)
             compact.wait_settled()
             progress.wait_for_receipts()
             assert restarts(compact, name) == before
