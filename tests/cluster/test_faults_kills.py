@@ -17,6 +17,12 @@ def apart(make_module_cluster) -> LocalCluster:
     return make_module_cluster(separate=True, fault_injection=True)
 
 
+@pytest.fixture(scope="module")
+def together(make_module_cluster) -> LocalCluster:
+    """Each node is one process. Trials have groups of their own."""
+    return make_module_cluster(fault_injection=True)
+
+
 def victims(cluster: LocalCluster, kind: str) -> list[str]:
     """One after the other. Of equal ones that could do it, the sequencer with the highest name coordinates."""
     leader = membership_leader(cluster)
@@ -52,33 +58,28 @@ def test_any_kind_of_process_can_be_killed_under_load(apart, kind):
 
 
 @pytest.mark.long
-def test_every_node_can_be_killed_under_load_while_the_others_serve(make_cluster):
-    cluster = make_cluster(fault_injection=True)
-
+def test_every_node_can_be_killed_under_load_while_the_others_serve(together):
     def during(progress: Progress) -> None:
-        for name in cluster.members:
-            cluster.kill(name)
+        for name in together.members:
+            together.kill(name)
             progress.wait_for_receipts()
-            start_again(cluster, name)
+            start_again(together, name)
         progress.wait_for_receipts()
 
-    run_trial(cluster, during)
+    run_trial(together, during, ["each-a", "each-b", "each-c"])
 
 
-def test_all_nodes_can_be_killed_at_once_twice_in_a_row(make_cluster):
-    cluster = make_cluster(fault_injection=True)
-
+def test_all_nodes_can_be_killed_at_once_twice_in_a_row(together):
     def during(progress: Progress) -> None:
         for _ in range(2):
-            cluster.kill(*cluster.members)
-            start_again(cluster, *cluster.members)
+            together.kill(*together.members)
+            start_again(together, *together.members)
         progress.wait_for_receipts()
 
-    run_trial(cluster, during)
+    run_trial(together, during, ["all-a", "all-b", "all-c"])
 
 
-def test_nodes_can_be_killed_at_any_moment_of_a_commit_or_a_start(make_cluster):
-    cluster = make_cluster(fault_injection=True)
+def test_nodes_can_be_killed_at_any_moment_of_a_commit_or_a_start(together):
     random = Random(1)
 
     def during(progress: Progress) -> None:
@@ -86,8 +87,8 @@ def test_nodes_can_be_killed_at_any_moment_of_a_commit_or_a_start(make_cluster):
             # Those that were killed before may still be starting: a few receipts show that a majority is there.
             progress.wait_for_receipts(AGAIN // 4)
             time.sleep(random.uniform(0.0, 0.2))
-            name = random.choice(others_than(cluster))
-            cluster.kill(name)
-            cluster.start([name])
+            name = random.choice(others_than(together))
+            together.kill(name)
+            together.start([name])
 
-    run_trial(cluster, during)
+    run_trial(together, during, ["any-a", "any-b", "any-c"])
