@@ -1,9 +1,15 @@
 """What the harness itself promises: it asks nothing impossible of a cluster, and it says what it found."""
 
+from typing import Any
+
 import pytest
 
+from ordercast.core.quorums import has_majority
 from ordercast.sim.checkers.violation import Violation
+from ordercast.sim.cluster import Cluster
 from ordercast.sim.scalatom.stage import Stage
+from ordercast.sim.trial import Trial, begin, prepare
+from ordercast.sim.trials import names, trial_of
 
 
 def a_and_spare() -> Stage:
@@ -29,6 +35,30 @@ def test_a_change_is_cancelled_when_the_gone_leave_it_without_a_majority() -> No
     story.look()
     assert story.cluster.membership.changes["change_cancelled"] == 1
     story.finish("n3")
+
+
+def loses_somebody(trial: Trial) -> tuple[str, Cluster[Any, Any]]:
+    """Somebody who has just died for good, long before the healing, in the first run that has one."""
+    for seed in range(1, 100):
+        scenario = trial.draw(seed)
+        if scenario.losses:
+            cluster = trial.cluster(scenario, seed)
+            begin(trial, cluster, seed, prepare(cluster, seed))
+            cluster.world.run_until(scenario.losses[0])
+            if cluster.gone:
+                return next(iter(cluster.gone)), cluster
+    raise AssertionError("nobody is ever lost")
+
+
+@pytest.mark.parametrize("protocol", names())
+def test_somebody_dies_for_good_before_the_healing_and_majorities_live_on(protocol: str) -> None:
+    lost, cluster = loses_somebody(trial_of(protocol))
+    cluster.world.run_until(cluster.scenario.healing_at)
+    assert not cluster.world.processes[lost].up
+    cluster.judge()
+    assert not cluster.world.processes[lost].up
+    there = [name for name in cluster.scenario.nodes if name not in cluster.gone]
+    assert all(has_majority(group.replicas, there) for group in cluster.membership.groups.values())
 
 
 def test_a_run_whose_time_is_used_up_says_what_it_waits_for() -> None:

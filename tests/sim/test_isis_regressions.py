@@ -6,6 +6,7 @@ import pytest
 
 from ordercast.protocols.isis import receiving
 from ordercast.sim.campaign import run_one
+from ordercast.sim.isis.membership import ViewMembership
 from ordercast.sim.isis.stage import Schedule, Stage, verdict
 
 
@@ -50,8 +51,14 @@ FOUND_BY = [61, 70, 73, 92, 141, 158, 194, 264, 294, 569]
 FOUND_BY += [815, 908, 918, 990, 1056, 1114, 1153, 1312, 1380, 1843, 2169, 2262, 3892]
 
 
+@pytest.fixture
+def nobody_is_lost(monkeypatch):
+    """As in the runs that found these: a process that dies for good would make others of them."""
+    monkeypatch.setattr(ViewMembership, "can_spare", lambda self, process: False)
+
+
 @pytest.mark.parametrize("seed", FOUND_BY)
-def test_the_run_is_clean(seed):
+def test_the_run_is_clean(seed, nobody_is_lost):
     assert run_one(seed, protocol="isis").violation is None
 
 

@@ -20,7 +20,7 @@ def test_no_property_is_violated(first):
 @pytest.mark.long
 def test_runs_have_all_that_is_hard():
     strikes = run_many(range(1, 60), jobs=1, protocol="isis").strikes
-    for kind in ("crash", "power_loss", "partition", "pause", "view_defined", "view_completed", "placed"):
+    for kind in ("crash", "power_loss", "partition", "pause", "loss", "view_defined", "view_completed", "placed"):
         assert strikes.get(kind, 0) > 0, kind
     assert strikes["view_defined"] > strikes["view_completed"]  # some were overtaken by a later one
     scenarios = [draw(seed) for seed in range(1, 60)]

@@ -1,6 +1,6 @@
 """Faults: what strikes a simulated cluster, and the healing after which everything must terminate."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 
 from ordercast.core.quorums import majority
@@ -20,13 +20,16 @@ class Faults:
         until: float,
         view: DomainView,
         gone: dict[str, None] | None = None,
+        losses: Iterable[float] = (),
+        can_spare: Callable[[str], bool] = lambda name: True,
     ) -> None:
-        """Whoever will never come back is noted in `gone`."""
+        """At `losses` somebody dies for good whom membership can spare, and is noted in `gone`."""
         self.world = world
         self.random = random
         self.until = until
         self.view = view
         self.gone = gone if gone is not None else {}
+        self.can_spare = can_spare
         self.strikes: dict[str, int] = {}
         self.blocked: list[tuple[str, str]] = []
         kinds: dict[str, Callable[[], None]] = {
@@ -47,6 +50,8 @@ class Faults:
             while time < until:
                 world.at(time, self.strike, kind, kinds[kind])
                 time += random.expovariate(rates[kind])
+        for time in losses:
+            world.at(time, self.strike, "loss", self._lose_minority)
         world.on_crash_at_commit = self._restart_later
         world.at(until, self.heal)
 
@@ -174,13 +179,14 @@ class Faults:
 
     def _lose_minority(self) -> None:
         """A process whose death leaves every group a majority is gone for good. Membership notices."""
-        candidates = [name for name in self._servers() if self._can_lose(name)]
+        candidates = [name for name in self._servers() if name not in self.gone and self._can_lose(name)]
         if candidates:
             self.lose(self.random.choice(candidates))
 
     def _can_lose(self, name: str) -> bool:
-        gateways = [n for n, p in self.world.processes.items() if "gateway" in p.factories]
-        if name in gateways and len(gateways) < 2:
+        processes = self.world.processes.items()
+        gateways = [n for n, p in processes if "gateway" in p.factories and n not in self.gone]
+        if (name in gateways and len(gateways) < 2) or not self.can_spare(name):
             return False
         for group in self.view.groups:
             before = group.previous
@@ -190,10 +196,8 @@ class Faults:
         return True
 
     def _is_too_much(self, configuration: GroupView | Configuration, gone: set[str]) -> bool:
-        for members in (configuration.replicas, configuration.acceptors):
-            if sum(1 for member in members if member not in gone) < majority(len(members)):
-                return True
-        return False
+        roles = [members for members in (configuration.replicas, configuration.acceptors) if members]
+        return any(sum(1 for p in members if p not in gone) < majority(len(members)) for members in roles)
 
     def lose(self, name: str) -> None:
         world = self.world

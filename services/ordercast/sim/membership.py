@@ -46,6 +46,10 @@ class Membership:
         world.may_lack = lambda process, group: group in self.passing and group not in process.groups
         world.may_differ = lambda: bool(self.changed)
 
+    def can_spare(self, process: str) -> bool:
+        """Whether it may be gone for good, as far as that is not for majorities to say."""
+        return True
+
     # ----------------------------------------------------------------------------------------- changes
 
     def create(self, group: GroupView) -> None:

@@ -27,6 +27,8 @@ class Scenario:
     healing_at: float
     #: How often faults strike, per second, by kind.
     faults: dict[str, float] = field(default_factory=dict)
+    #: When somebody dies who never comes back, if majorities live on without him.
+    losses: list[float] = field(default_factory=list)
     disk_delay_s: float = 0.001
     #: How fast each node's monotonic clock runs.
     clock_rates: dict[str, float] = field(default_factory=dict)
@@ -72,6 +74,11 @@ def draw_set(random: Random, groups: list[str]) -> Groups:
     """Overlapping sets of one to all groups, small ones more often."""
     size = min(random.choice([1, 1, 2, 2, 2, 3, len(groups)]), len(groups))
     return tuple(sorted(random.sample(groups, size)))
+
+
+def draw_losses(random: Random, until: float) -> list[float]:
+    """In some runs, at any moment. Others lose somebody when they heal: see faults.py."""
+    return sorted(random.uniform(0.05, until) for _ in range(random.choice([0, 0, 0, 1, 1, 2])))
 
 
 def draw_faults(random: Random) -> dict[str, float]:

@@ -87,8 +87,16 @@ def prepare(cluster: Cluster[Any, Any], seed: int) -> Faults:
     """All that will be drawn while the run goes on."""
     scenario, membership = cluster.scenario, cluster.membership
     membership.random = Random(f"{seed}/views")
-    random = Random(f"{seed}/faults")
-    return Faults(cluster.world, random, scenario.faults, scenario.healing_at, membership.view, cluster.gone)
+    return Faults(
+        cluster.world,
+        Random(f"{seed}/faults"),
+        scenario.faults,
+        scenario.healing_at,
+        membership.view,
+        cluster.gone,
+        scenario.losses,
+        membership.can_spare,
+    )
 
 
 def begin(trial: Trial, cluster: Cluster[Any, Any], seed: int, faults: Faults) -> None:

@@ -24,14 +24,15 @@ def _events(cluster: IsisCluster, random: Random) -> None:
     def move() -> None:
         name = random.choice(sorted(membership.groups))
         placement = membership.placement[name]
-        others = [node for node in nodes if node not in placement]
+        others = [node for node in nodes if node not in placement and node not in membership.absent]
         kind = random.choice(["add", "remove", "replace"])
         changed = list(placement)
         if kind != "add" and len(changed) > 1:
             changed.remove(random.choice(changed))
         if kind != "remove" and others:
             changed.append(random.choice(others))
-        membership.place(name, changed)
+        if membership.can_be_at(changed):
+            membership.place(name, changed)
 
     def tell() -> None:
         source, to = random.sample(nodes, 2)

@@ -4,6 +4,7 @@ Its rules are the service's own (membership/views.py). Its failure detector errs
 about processes that are slow or cut off, or about anybody.
 """
 
+from collections.abc import Iterable
 from random import Random
 
 from ordercast.core.machine import Progress
@@ -167,6 +168,13 @@ class ViewMembership(Membership):
         return self.delays.uniform(0.001, 0.1) if self.delays is not None else 0.001
 
     # ------------------------------------------------------------------------------------------ placement
+
+    def can_spare(self, process: str) -> bool:
+        """Each group is still to be where somebody is."""
+        return all(self.can_be_at(p for p in placement if p != process) for placement in self.placement.values())
+
+    def can_be_at(self, placement: Iterable[str]) -> bool:
+        return any(name not in self.absent for name in placement)
 
     def place(self, name: str, placement: list[str]) -> None:
         self.placement[name] = placement

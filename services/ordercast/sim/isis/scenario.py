@@ -9,7 +9,7 @@ from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.isis.settings import ALL, K_STABILITY, MAJORITY, Causality, FlushKind, Ordering, Settings
 from ordercast.sim.isis.caster import CasterSettings, CastPlan, Groups
 from ordercast.sim.network import NetworkSettings
-from ordercast.sim.scenario import Scenario, draw_client, draw_faults, draw_passing_client
+from ordercast.sim.scenario import Scenario, draw_client, draw_faults, draw_losses, draw_passing_client
 from ordercast.v1.membership_pb2 import DomainView, GroupView
 
 
@@ -35,6 +35,7 @@ def draw(seed: int, *, reconfigure: bool = False) -> IsisScenario:
     draw_own_settings(Random(f"{seed}/own"), scenario)
     draw_answers(Random(f"{seed}/answers"), scenario)
     draw_passing(Random(f"{seed}/passing"), scenario)
+    scenario.losses = draw_losses(Random(f"{seed}/losses"), scenario.healing_at)
     return scenario
 
 

@@ -7,6 +7,7 @@ from ordercast.sim.faults import Faults
 from ordercast.sim.scalatom.cluster import ScalatomCluster
 from ordercast.sim.scalatom.reconfiguration import draw_members
 from ordercast.sim.scalatom.scenario import Change, Creation, Deletion
+from ordercast.v1.membership_pb2 import GroupView
 
 
 def begin(cluster: ScalatomCluster, seed: int, faults: Faults) -> None:
@@ -50,6 +51,8 @@ def _changes(cluster: ScalatomCluster) -> None:
     assert random is not None
 
     def close(name: str) -> None:
+        if name not in membership.groups:
+            return
         if not membership.closed:
             world.after(random.uniform(0.05, 0.2), remove)
         membership.close(name)
@@ -59,9 +62,14 @@ def _changes(cluster: ScalatomCluster) -> None:
         if membership.closed:
             world.after(random.uniform(0.05, 0.2), remove)
 
+    def create(group: GroupView) -> None:
+        """Membership creates no group where those who are gone leave no majority."""
+        if cluster.reconfiguration.can_work(group.replicas, group.acceptors):
+            cluster.create(group)
+
     for change in cluster.scenario.changes:
         if isinstance(change, Creation):
-            world.at(change.at, cluster.create, change.group)
+            world.at(change.at, create, change.group)
         elif isinstance(change, Deletion):
             world.at(change.at, close, change.name)
 
@@ -76,7 +84,8 @@ def _reconfigure(cluster: ScalatomCluster, random: Random, restart: Callable[[st
 
     def lose_disk() -> None:
         name = random.choice(scenario.nodes)
-        reconfiguration.lose_disk(name)
+        if name not in cluster.gone:
+            reconfiguration.lose_disk(name)
         world.after(random.uniform(0.02, 0.5), restart, name)
 
     def look() -> None:

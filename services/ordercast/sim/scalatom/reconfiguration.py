@@ -5,7 +5,7 @@ everyone hears of its changes at another time. Which process does what is drawn 
 that time is left out.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from random import Random
 
 from ordercast.core.machine import ChangesConfigurations, Progress
@@ -44,7 +44,7 @@ class Reconfiguration:
         return not membership.groups[name].HasField("previous")
 
     def prepare(self, name: str, replicas: tuple[str, ...], acceptors: tuple[str, ...]) -> None:
-        if not self.may_change(name) or not self._can_work(replicas, acceptors):
+        if not self.may_change(name) or not self.can_work(replicas, acceptors):
             return
         self.next[name] = (tuple(sorted(replicas)), tuple(sorted(acceptors)))
         group = self.group(name)
@@ -55,7 +55,7 @@ class Reconfiguration:
         group.learners.extend(learners)
         self._publish("change_prepared", group)
 
-    def _can_work(self, *roles: tuple[str, ...]) -> bool:
+    def can_work(self, *roles: Collection[str]) -> bool:
         """Membership begins no configuration in which those who are gone for good leave no majority of a role."""
         there = [name for name in self.world.processes if name not in self.membership.absent]
         return all(has_majority(members, there) for members in roles)
@@ -145,7 +145,7 @@ class Reconfiguration:
                 self.cancel(name) if name in self.membership.groups else self.next.pop(name)
                 continue
             group = self.membership.groups[name]
-            if any(p in self.membership.absent for p in group.learners) or not self._can_work(*self.next[name]):
+            if any(p in self.membership.absent for p in group.learners) or not self.can_work(*self.next[name]):
                 self.cancel(name)
             elif all(self._progress(p, group, "scalatom", "caught_up") for p in group.learners):
                 self.begin(name)

@@ -9,7 +9,7 @@ from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.scalatom.settings import Settings
 from ordercast.sim.client import Plan
 from ordercast.sim.network import NetworkSettings
-from ordercast.sim.scenario import Scenario, draw_client, draw_faults, draw_passing_client
+from ordercast.sim.scenario import Scenario, draw_client, draw_faults, draw_losses, draw_passing_client
 from ordercast.v1.membership_pb2 import DomainView, GroupView
 
 #: Where a frame takes longer than this, a message takes seconds.
@@ -52,6 +52,7 @@ def draw(seed: int, *, reconfigure: bool = False) -> ScalatomScenario:
     draw_passing(Random(f"{seed}/passing"), scenario)
     if reconfigure:
         draw_reconfigurations(Random(f"{seed}/reconfigure"), scenario)
+    scenario.losses = draw_losses(Random(f"{seed}/losses"), scenario.healing_at)
     return scenario
 
 
