@@ -130,7 +130,7 @@ def test_a_group_goes_when_what_was_taken_for_it_is_finished() -> None:
     assert "d" not in story.cluster.membership.gone
     story.finish()
     assert log_of(story, "n1", "a") == ["c1 to a,d #1"]
-    assert [key[2] for key in story.cluster.board.given_up] == [1], "the one that waited"
+    assert list(story.cluster.board.refused) == [(b"c1", ("d",), 1)], "the one that waited"
 
 
 def test_a_group_goes_though_the_gateway_that_wrote_to_it_says_no_more() -> None:

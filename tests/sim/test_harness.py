@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from ordercast.client.session import Session
 from ordercast.core.quorums import has_majority
+from ordercast.gateway.machine import Gateway
 from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.cluster import Cluster
 from ordercast.sim.scalatom.stage import Stage
@@ -35,6 +37,19 @@ def test_a_change_is_cancelled_when_the_gone_leave_it_without_a_majority() -> No
     story.look()
     assert story.cluster.membership.changes["change_cancelled"] == 1
     story.finish("n3")
+
+
+@pytest.mark.parametrize("protocol", names())
+def test_clients_are_sessions_of_the_sdk_that_go_through_real_gateways(protocol: str) -> None:
+    trial = trial_of(protocol)
+    for seed in range(1, 40):
+        scenario = trial.draw(seed)
+        assert scenario.gateways
+        assert scenario.clients
+    cluster = trial.cluster(scenario, seed)
+    cluster.start()
+    assert all(isinstance(client.session, Session) for client in cluster.clients)
+    assert all(isinstance(cluster.machine(name, "gateway"), Gateway) for name in scenario.gateways)
 
 
 def loses_somebody(trial: Trial) -> tuple[str, Cluster[Any, Any]]:

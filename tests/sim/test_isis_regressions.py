@@ -1,5 +1,6 @@
 """What attacks and campaigns have found in ISIS: each as the schedule that shows it, or as the run that did."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
@@ -8,6 +9,9 @@ from ordercast.protocols.isis import receiving
 from ordercast.sim.campaign import run_one
 from ordercast.sim.isis.membership import ViewMembership
 from ordercast.sim.isis.stage import Schedule, Stage, verdict
+from ordercast.sim.isis.trial import TRIAL
+from ordercast.sim.trial import run_scenario
+from tests.sim.isis_as_found import ClusterAsFound, draw_as_found
 
 
 class CopiedBeforeTheCut(Schedule):
@@ -59,7 +63,8 @@ def nobody_is_lost(monkeypatch):
 
 @pytest.mark.parametrize("seed", FOUND_BY)
 def test_the_run_is_clean(seed, nobody_is_lost):
-    assert run_one(seed, protocol="isis").violation is None
+    as_found = replace(TRIAL, cluster=ClusterAsFound)
+    assert run_scenario(as_found, draw_as_found(seed), seed).violation is None
 
 
 @pytest.mark.parametrize("seed", range(1, 7))

@@ -31,7 +31,7 @@ def test_runs_have_all_that_is_hard():
     assert any(len(plan.groups) > 1 for plan in plans)
     assert any(scenario.tells for scenario in scenarios)
     assert any(scenario.suspicions for scenario in scenarios)
-    assert any(scenario.gateways for scenario in scenarios)
+    assert all(scenario.gateways and scenario.clients for scenario in scenarios)
 
 
 def test_a_seed_is_a_run():

@@ -9,11 +9,11 @@ import pytest
 from ordercast.core import packets
 from ordercast.core.ids import envelope_id, last_key_of, order_key, pack_u64
 from ordercast.core.machine import Deliver, ResetLog, Watermark
-from ordercast.sim.checkers.ending import check_all_or_nothing, check_receipts
+from ordercast.sim.board import Board, MessageKey, Receipt, Sent
+from ordercast.sim.checkers.ending import check_all_or_nothing, check_receipts, check_refused
 from ordercast.sim.checkers.logs import LogChecker
 from ordercast.sim.checkers.order import check_acyclic, check_causality, check_fifo
 from ordercast.sim.checkers.violation import Violation
-from ordercast.sim.client import Board, MessageKey, Receipt, Sent
 from ordercast.sim.scalatom.traffic import TrafficChecker
 from ordercast.v1.common_pb2 import (
     REFUSAL_GAP,
@@ -70,7 +70,7 @@ class History:
         sequence = self.sequences[producer, groups] = self.sequences.get((producer, groups), 0) + 1
         key = (producer, tuple(groups), sequence)
         payload = f"{producer!r} {groups} {sequence}".encode()
-        self.board.sent[key] = Sent(len(self.board.sent), unordered, payload, after or [])
+        self.board.send(key, Sent(len(self.board.sent), unordered, payload, after or []))
         return key
 
     def entry(self, group: str, key: MessageKey, sn: int, **fields: Any) -> LogEntry:
@@ -416,6 +416,24 @@ def test_a_receipt_with_another_offset_is_wrong(offsets):
     history.board.receipts.append(receipt(one, **offsets))
     with violates("receipt"):
         check_receipts(history.logs, history.board)
+
+
+def test_what_was_refused_for_good_is_nowhere():
+    history = History()
+    one, two = history.send("a"), history.send("a")
+    history.order(a=[one])
+    history.board.refused[two] = None
+    check_refused(history.logs, history.board)
+    history.board.refused[one] = None
+    with violates("receipt"):
+        check_refused(history.logs, history.board)
+
+
+def test_a_repetition_of_what_is_not_there_was_not_delivered_once():
+    history = History()
+    one = history.send("a")
+    with violates("exactly-once"):
+        history.everywhere("a", one, 1, duplicate=True)
 
 
 def test_a_receipt_with_another_order_key_is_wrong():

@@ -1,5 +1,7 @@
 """A producer's session, one rule at a time. Faults in all combinations are in test_client_session_faults.py."""
 
+from math import inf
+
 import pytest
 
 from ordercast.client import session as session_module
@@ -176,6 +178,16 @@ def test_a_gateway_that_never_says_a_first_word_is_given_up():
     world.dial()
     world.wait(session_module.PATIENCE_S)
     assert world.session.stream == 0
+
+
+def test_a_session_is_as_patient_as_it_is_told():
+    session: Session[int] = Session(b"p", b"instance", patience_s=0.5)
+    session.publish(Message(), A, size=1, handle=1, deadline=inf)
+    session.dialed(0.0)
+    session.tick(0.4, 0.0)
+    assert session.stream
+    session.tick(0.5, 0.0)
+    assert not session.stream
 
 
 def test_an_idle_session_dials_nobody_and_waits_for_nothing():

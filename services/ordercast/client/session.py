@@ -96,6 +96,7 @@ class Session(Generic[H]):
         is_named: bool = False,
         in_flight_max: int = IN_FLIGHT_MAX,
         token: bytes = b"",
+        patience_s: float = PATIENCE_S,
     ) -> None:
         self.producer = producer
         #: What gateways put before it.
@@ -130,7 +131,7 @@ class Session(Generic[H]):
         self._dialed_gateway = 0
         self._has_given_up = False
         self._dialed_at = self._heard_at = 0.0
-        self._patience_s = PATIENCE_S
+        self._patience_s = self.patience_s = patience_s
         self._deadline_next = inf
         #: A set that we do not know may be one that we used and forgot.
         self._has_forgotten_lanes = False
@@ -452,7 +453,7 @@ class Session(Generic[H]):
 
     def _on_receipt(self, lane: Lane[H], reply: PublishReply) -> None:
         self._failures = 0
-        self._patience_s = PATIENCE_S
+        self._patience_s = self.patience_s
         items = lane.covered(reply.first_sequence, reply.count)
         # Rarely: refused on this stream, when an earlier copy's receipt was already under way.
         queued = {item.ticket for item in items if item.ticket not in self.sent}
@@ -534,7 +535,7 @@ class Session(Generic[H]):
             return  # answered before, through another gateway
         if reply.status == PUBLISH_STATUS_OK:
             self._failures = 0
-            self._patience_s = PATIENCE_S
+            self._patience_s = self.patience_s
             self._go_on(lane, reply.epoch, reply.last_sequence)
             return
         error = _refusal(reply)

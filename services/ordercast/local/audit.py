@@ -7,10 +7,10 @@ log shows. Where each group is ordered by itself there is no order across them, 
 from ordercast.core.ids import group_name
 from ordercast.local.audit_casts import audit_casts
 from ordercast.local.evidence import Acknowledged, Evidence, SentMessage, Verdict, messages_of
+from ordercast.sim.board import Board, MessageKey, Receipt, Sent
 from ordercast.sim.checkers import ending, order
 from ordercast.sim.checkers.logs import LogChecker
 from ordercast.sim.checkers.violation import Violation
-from ordercast.sim.client import Board, MessageKey, Receipt, Sent
 
 __all__ = ["Acknowledged", "Evidence", "SentMessage", "Verdict", "audit", "messages_of"]
 
@@ -128,7 +128,7 @@ def _board(evidence: Evidence) -> tuple[Board, dict[bytes, MessageKey]]:
     for payload, sent in evidence.sent.items():
         if payload in keys:
             after = [keys[seen] for seen in sent.after if seen in keys]
-            board.sent[keys[payload]] = Sent(sent.index, sent.unordered, payload, after)
+            board.send(keys[payload], Sent(sent.index, sent.unordered, payload, after))
     return board, keys
 
 

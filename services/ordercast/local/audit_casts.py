@@ -11,7 +11,7 @@ from ordercast.core.level import LEVEL
 from ordercast.local.casts import CastLog, Named, named_by, position_of
 from ordercast.local.evidence import Evidence, Verdict, messages_of
 from ordercast.protocols import catalogue
-from ordercast.sim.client import MessageKey
+from ordercast.sim.board import MessageKey
 from ordercast.v1.sequencer_pb2 import LogEntry
 
 #: Of one group: the place of each message, what it is, and the key of its entry.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ordercast.core.ids import group_name
 from ordercast.core.protocol import Orders
 from ordercast.protocols.catalogue import named
-from ordercast.sim.client import MessageKey
+from ordercast.sim.board import MessageKey
 from ordercast.v1.common_pb2 import Batch
 from ordercast.v1.membership_pb2 import Domain
 from ordercast.v1.sequencer_pb2 import LogEntry

@@ -1,15 +1,19 @@
-"""A simulated client: one producer that publishes through gateways, as an SDK would.
+"""A simulated client: the SDK's own session, driven by simulated time, and what an application does with it.
 
-It keeps what has no receipt, repeats it elsewhere in the order sent when a gateway falls silent, presents what it
-has seen as a session token, and stays within its credits unless it is told to be greedy. It publishes to a group
-once it knows it, and gives up what is for a group that is being deleted.
+The session decides all that publishing decides: what is repeated, where and when, under which numbers, behind what
+its producer has seen (client/session.py). Here are its streams, which are connections to gateways; and, for what
+gateways keep in their service and not in their machine, the signing of session tokens.
+
+The application publishes to a group once it knows it, and gives up what is for a group that is being deleted.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from math import inf
 
-from ordercast.core.ids import pack_u64, sn_of, unpack_u64
+from ordercast.client.errors import NotFound, OrdercastError, OutcomeUnknown, Unavailable
+from ordercast.client.session import Session
+from ordercast.client.types import Receipt as SdkReceipt
 from ordercast.core.machine import (
     ChannelReset,
     Effect,
@@ -22,26 +26,37 @@ from ordercast.core.machine import (
     TimerFired,
     ViewChanged,
 )
+from ordercast.gateway.tokens import Tokens
+from ordercast.sim.board import Board, Groups, MessageKey, Receipt, Sent, name_of
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
-    PUBLISH_STATUS_FENCED,
+    PUBLISH_STATUS_INVALID_ARGUMENT,
     PUBLISH_STATUS_NOT_FOUND,
-    PUBLISH_STATUS_OK,
+    PUBLISH_STATUS_UNAVAILABLE,
     PublishReply,
-    PublishRequest,
+    PublishStreamResponse,
 )
-
-Groups = tuple[str, ...]
-#: (producer, destination set, sequence)
-MessageKey = tuple[bytes, Groups, int]
+from ordercast.v1.isis_pb2 import Seen
 
 TIMER = "client"
 #: How long to wait for a view that has a planned group.
 UNKNOWN_S_MAX = 3.0
+#: What a gateway allows a new stream, and what a greedy client allows itself.
+CREDITS = 64
+CREDITS_GREEDY = 1 << 30
+
+_TOKENS = Tokens(b"simulated")
+_DOMAIN = "sim"
 
 
-def name_of(key: MessageKey) -> str:
-    return f"{key[0].decode(errors='replace')} to {','.join(key[1])} #{key[2]}"
+def sign_clock(seen: bytes) -> bytes:
+    """As gateways do for a domain whose clients have seen a clock."""
+    return _TOKENS.sign(_DOMAIN, seen)
+
+
+def sign_seen(seen: bytes) -> bytes:
+    """The same where there is no clock."""
+    return _TOKENS.sign_seen(_DOMAIN, Seen.FromString(seen))
 
 
 @dataclass(slots=True)
@@ -67,103 +82,89 @@ class Plan:
 class ClientSettings:
     plans: list[Plan]
     gateways: list[str]
+    #: So many messages may be without a receipt.
     pipeline: int = 4
     patience_s: float = 1.0
+    #: The producer has a name, and opens the sets that it publishes to.
     opens: bool = False
+    #: It does not care for its credits.
     greedy: bool = False
     #: Each publish comes from another producer, which opens, and is never heard of again.
     passing: bool = False
 
 
-@dataclass(slots=True)
-class Sent:
-    """What a client did, for the checkers."""
-
-    index: int
-    unordered: bool
-    payload: bytes
-    #: Messages the client had seen: receipts and tokens.
-    after: list[MessageKey]
-
-
-@dataclass(slots=True)
-class Receipt:
-    key: MessageKey
-    order_key: bytes
-    offsets: dict[str, int]
-    duplicate: bool
-
-
-@dataclass(slots=True)
-class Board:
-    """What clients tell each other outside the system, and what checkers want to know about them."""
-
-    sent: dict[MessageKey, Sent] = field(default_factory=dict)
-    receipts: list[Receipt] = field(default_factory=list)
-    #: What senders gave up because its group is being deleted. Some of it may be delivered all the same.
-    given_up: dict[MessageKey, None] = field(default_factory=dict)
-    #: (session clock, message) of receipts and deliveries, latest last.
-    tokens: list[tuple[Any, MessageKey]] = field(default_factory=list)
-
-    def post(self, clock: Any, key: MessageKey) -> None:
-        self.tokens.append((clock, key))
-        del self.tokens[:-64]
-
-
-@dataclass(slots=True)
-class Request:
-    message: PublishRequest
-    missing: dict[int, None]
-
-
 class Client:
     handles = (PublishReply,)
 
-    def __init__(self, name: str, settings: ClientSettings, board: Board) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: ClientSettings,
+        board: Board,
+        sign: Callable[[bytes], bytes] = sign_clock,
+    ) -> None:
         self.name = name
-        self.producer = name.encode()
         self.settings = settings
         self.board = board
+        self.sign = sign
         self.plans = list(settings.plans)
-        self.gateway = settings.gateways[0]
-        self.connected = False
-        self.waiting_since = 0.0
-        self.outstanding: list[Request] = []
-        self.sequences: dict[Groups, int] = {}
-        self.epochs: dict[Groups, int] = {}
-        self.session = 0
+        self.session = self._session(name)
+        self.dialed = ""
+        self.chance = 0.0
         self.after: list[MessageKey] = []
-        self.credits = 64
+        #: Counts its messages; and those to each set, of each producer.
         self.index = 0
-        self.retry_at: float | None = None
-        self.patience_s = settings.patience_s
-        self.fenced = False
+        self.numbers: dict[tuple[bytes, Groups], int] = {}
+        #: The numbers that messages went under.
+        self.sequences: dict[MessageKey, int] = {}
+        #: What is published without an outcome, with its plan.
+        self.open: dict[MessageKey, Plan] = {}
         #: The groups it knows, those that are being deleted or gone, and sets that it was told to give up.
         self.groups: dict[str, None] = {}
         self.lost: dict[str, None] = {}
         self.given_up: dict[Groups, None] = {}
 
+    def _session(self, producer: str) -> Session[MessageKey]:
+        settings = self.settings
+        return Session(
+            producer.encode(),
+            f"instance of {producer}".encode(),
+            is_named=settings.opens,
+            in_flight_max=settings.pipeline,
+            patience_s=settings.patience_s,
+        )
+
     @property
     def is_done(self) -> bool:
-        return self.fenced or not (self.plans or self.outstanding)
+        return self.session.fenced is not None or not (self.plans or self.open)
+
+    def waits_for(self) -> str:
+        first = next(iter(self.open), None)
+        return name_of(first) if first is not None else f"{len(self.plans)} plans"
 
     def buffers(self) -> dict[str, int]:
-        return {"outstanding": len(self.outstanding)}
+        return {"outstanding": self.session.pending}
+
+    def be_patient(self, seconds: float) -> None:
+        self.session.patience_s = self.session._patience_s = seconds
 
     def step(self, event: Event) -> list[Effect]:
         match event:
             case Receive():
-                return self._on_reply(event.message, event.now)
+                if event.source == self.dialed and self.session.is_ready:
+                    self._on_reply(event.message, event.now)
+                return self._go_on(event.now)
             case TimerFired():
-                effects = self._on_timer(event)
+                self.chance = event.chance / (1 << 64)
+                self.session.tick(event.now, self.chance)
+                self._publish_due(event.now, event.chance)
+                effects = self._go_on(event.now)
                 if not self.is_done:
                     effects.append(SetTimer(TIMER, self._next_look(event.now)))
                 return effects
-            case ChannelReset() if event.peer == self.gateway:
-                self.connected = True
-                self.retry_at = None
-                self.waiting_since = event.now
-                return [Send((self.gateway,), request.message) for request in self.outstanding]
+            case ChannelReset():
+                self._on_connected(event.peer, event.now)
+                return self._go_on(event.now)
             case ViewChanged():
                 known = {group.group: None for group in event.view.groups}
                 self.lost.update({name: None for name in self.groups if name not in known})
@@ -174,175 +175,131 @@ class Client:
                 return [SetTimer(TIMER, 0.02)]
         return []
 
+    # ------------------------------------------------------------------------------------------- streams
+
+    @property
+    def gateway(self) -> str:
+        gateways = self.settings.gateways
+        return gateways[self.session.gateway % len(gateways)]
+
+    def _on_connected(self, peer: str, now: float) -> None:
+        """A connection is a stream. If there was one to that gateway already, it broke."""
+        session = self.session
+        if session.stream and session.is_ready and peer == self.dialed:
+            session.lost(session.stream, Unavailable("the connection broke"), now, self.chance)
+            return
+        if not session.stream and session.retry_at is None and peer == self.gateway:
+            self.dialed = peer
+            session.dialed(now)
+        if session.stream and peer == self.dialed:
+            self._received(PublishStreamResponse(credits=CREDITS), now)
+
+    def _received(self, response: PublishStreamResponse, now: float) -> None:
+        self.session.received(self.session.stream, response, now, self.chance)
+        if self.settings.greedy:
+            self.session.credits = CREDITS_GREEDY
+
+    def _go_on(self, now: float) -> list[Effect]:
+        """Tell the application what became of its messages, dial if it is time, and write all that may be."""
+        session = self.session
+        effects: list[Effect] = []
+        for key, outcome in session.take_settled():
+            self._settled(key, outcome)
+        if session.dial_due(now):
+            self.dialed = self.gateway
+            session.dialed(now)
+            effects.append(Dial(self.dialed))
+        while frame := session.frame(now):
+            for request in frame.requests:
+                if request.session:
+                    request.session = _TOKENS.verify(_DOMAIN, request.session)
+                for index, message in enumerate(request.messages):
+                    self._numbered(self.board.by_payload[message.payload], request.first_sequence + index)
+                effects.append(Send((self.dialed,), request))
+        return effects
+
+    def _numbered(self, key: MessageKey, sequence: int) -> None:
+        if self.sequences.setdefault(key, sequence) != sequence:
+            self.sequences[key] = sequence
+            self.board.renumbered[key] = None
+
+    def _on_reply(self, reply: PublishReply, now: float) -> None:
+        if reply.session:
+            reply.session = self.sign(reply.session)
+        if reply.status == PUBLISH_STATUS_INVALID_ARGUMENT and reply.detail.startswith("unknown group"):
+            # Its view lacks the group. A gateway's service waits until that is settled, and hands a request to the
+            # machine only then: so it comes again, or the group is gone.
+            gone = any(group in self.lost for group in reply.groups)
+            reply.status = PUBLISH_STATUS_NOT_FOUND if gone else PUBLISH_STATUS_UNAVAILABLE
+        self._received(PublishStreamResponse(replies=[reply]), now)
+
+    # ---------------------------------------------------------------------------------------- application
+
     def _is_hopeless(self, plan: Plan, now: float) -> bool:
         if plan.groups in self.given_up or any(group in self.lost for group in plan.groups):
             return True
         # A group may be gone before a client hears that it was there.
         return now > plan.at + UNKNOWN_S_MAX and not all(group in self.groups for group in plan.groups)
 
-    # ----------------------------------------------------------------------------------------- sending
-
-    def _on_timer(self, event: TimerFired) -> list[Effect]:
-        now = event.now
-        if self.fenced:
-            return []
-        if self.retry_at is not None:
-            return self._dial(self.gateway, now) if now >= self.retry_at else []
-        if (self.outstanding or not self.connected) and now - self.waiting_since > self.patience_s:
-            gateways = self.settings.gateways
-            self.patience_s = min(self.patience_s * 2, 5.0)  # back to normal with the next receipt
-            return self._dial(gateways[event.chance % len(gateways)], now)
-        effects: list[Effect] = []
-        self.plans = [plan for plan in self.plans if not self._is_hopeless(plan, now)]
-        while self.connected and self._may_send(now):
-            plan = self.plans[0]
-            if self.settings.passing and not self._is_opened:
-                self._become_another()
-            if self.settings.opens and plan.groups not in self.epochs:
-                effects += self._open(plan.groups, now)
-                break
-            effects += self._publish(self.plans.pop(0), now, event.chance)
-        return effects
-
-    @property
-    def _is_opened(self) -> bool:
-        """Of producers that pass by: it has not published yet."""
-        return bool(self.epochs) and not any(self.sequences.values())
-
-    def _become_another(self) -> None:
-        self.producer = f"{self.name}.{self.index}".encode()
-        self.epochs, self.sequences = {}, {}
-
     def _next_look(self, now: float) -> float:
         """Soon if a publish is due, else when the next one is or patience may end."""
         due = self.plans[0].at - now if self.plans else 1.0
         return min(max(due, 0.02), 0.1)
 
-    def _may_send(self, now: float) -> bool:
-        if not self.plans or self.plans[0].at > now or len(self.outstanding) >= self.settings.pipeline:
-            return False
-        if not all(group in self.groups for group in self.plans[0].groups):
-            return False
-        if any(request.message.open_token for request in self.outstanding):
-            return False
-        unacknowledged = sum(len(request.missing) for request in self.outstanding)
-        return self.settings.greedy or unacknowledged + self.plans[0].count <= self.credits
+    def _publish_due(self, now: float, chance: int) -> None:
+        self.plans = [plan for plan in self.plans if not self._is_hopeless(plan, now)]
+        while self.plans and self.session.fenced is None and self._may_publish(self.plans[0], now):
+            if self.settings.passing:
+                self._become_another()
+            self._publish(self.plans.pop(0), chance)
 
-    def _dial(self, gateway: str, now: float) -> list[Effect]:
-        self.gateway = gateway
-        self.connected = False
-        self.retry_at = None
-        self.waiting_since = now
-        return [Dial(gateway)]
+    def _may_publish(self, plan: Plan, now: float) -> bool:
+        if plan.at > now or not all(group in self.groups for group in plan.groups):
+            return False
+        pending = self.session.pending
+        return pending == 0 or (not self.settings.passing and pending + plan.count <= self.settings.pipeline)
 
-    def _open(self, groups: Groups, now: float) -> list[Effect]:
-        token = f"{self.name}/{self.index}".encode()
-        self.index += 1
-        request = PublishRequest(producer=self.producer, groups=groups, open_token=token)
-        return self._send(request, {0: None}, now)
+    def _become_another(self) -> None:
+        """The stream is the next one's."""
+        before = self.session
+        self.session = self._session(f"{self.name}.{self.index}")
+        self.session.gateway = before.gateway
+        self.dialed = ""
 
-    def _publish(self, plan: Plan, now: float, chance: int) -> list[Effect]:
+    def _publish(self, plan: Plan, chance: int) -> None:
         if plan.reads and self.board.tokens:
-            clock, key = self.board.tokens[chance % len(self.board.tokens)]
-            self._see(clock, key)
-        first = self.sequences.get(plan.groups, 0) + 1
-        self.sequences[plan.groups] = first + plan.count - 1
-        messages = []
-        for sequence in range(first, first + plan.count):
-            payload = f"{self.name} to {','.join(plan.groups)} #{sequence}".encode()
-            messages.append(Message(payload=payload))
-            key = (self.producer, plan.groups, sequence)
-            self.board.sent[key] = Sent(self.index, plan.unordered, payload, list(self.after))
+            seen, key = self.board.tokens[chance % len(self.board.tokens)]
+            self.session.see(self.sign(seen))
+            self._has_seen(key)
+        producer = self.session.producer
+        for _ in range(plan.count):
+            number = self.numbers[producer, plan.groups] = self.numbers.get((producer, plan.groups), 0) + 1
+            key = (producer, plan.groups, number)
+            payload = name_of(key).encode()
+            self.board.send(key, Sent(self.index, plan.unordered, payload, list(self.after)))
             self.index += 1
-        request = PublishRequest(
-            producer=self.producer,
-            epoch=self.epochs.get(plan.groups, 0),
-            groups=plan.groups,
-            first_sequence=first,
-            messages=messages,
-            unordered=plan.unordered,
-            session=self.session_token(),
-        )
-        return self._send(request, dict.fromkeys(range(first, first + plan.count)), now)
+            self.open[key] = plan
+            self.session.publish(
+                Message(payload=payload),
+                plan.groups,
+                size=len(payload),
+                handle=key,
+                deadline=inf,
+                unordered=plan.unordered,
+            )
 
-    def _send(self, request: PublishRequest, missing: dict[int, None], now: float) -> list[Effect]:
-        if not self.outstanding:
-            self.waiting_since = now
-        self.outstanding.append(Request(request, missing))
-        return [Send((self.gateway,), request)]
-
-    def session_token(self) -> bytes:
-        return pack_u64(self.session) if self.session else b""
-
-    def learn(self, clock: Any) -> None:
-        self.session = max(self.session, clock)
-
-    def clock_in(self, reply: PublishReply) -> Any:
-        """What a receipt says its reader has seen, as it is told to others."""
-        return max(unpack_u64(reply.session), sn_of(reply.order_key) if reply.order_key else 0)
-
-    def _see(self, clock: Any, key: MessageKey) -> None:
-        self.learn(clock)
+    def _has_seen(self, key: MessageKey) -> None:
         self.after.append(key)
         del self.after[:-8]
 
-    # ----------------------------------------------------------------------------------------- replies
-
-    def _on_reply(self, reply: PublishReply, now: float) -> list[Effect]:
-        self.waiting_since = now
-        if reply.producer != self.producer:
-            return []  # one that has passed
-        if reply.status == PUBLISH_STATUS_FENCED:
-            self.fenced = not self.settings.passing
-            if self.settings.passing:
-                self._give_up(reply)  # it was forgotten meanwhile
-            return []
-        if reply.status == PUBLISH_STATUS_NOT_FOUND:
-            # The set is not used again, so that no sequence is missing in it.
-            self.given_up[tuple(reply.groups)] = None
-            self._give_up(reply)
-            return []
-        if reply.status != PUBLISH_STATUS_OK and any(group in self.lost for group in reply.groups):
-            self._give_up(reply)  # it was closed, and is gone by now
-        if reply.status != PUBLISH_STATUS_OK:
-            # Refused: nothing was stored. Wait, then repeat everything in the order sent.
-            self.retry_at = now + 0.2
-            return []
-        groups = tuple(reply.groups)
-        if reply.open_token:
-            if not any(request.message.open_token == reply.open_token for request in self.outstanding):
-                return []  # answered before, through another gateway
-            self.epochs[groups] = reply.epoch
-            self.sequences[groups] = reply.last_sequence
-            self._forget(lambda request: request.message.open_token == reply.open_token)
-            return []
-        self.credits = reply.credits
-        if not reply.duplicate:
-            self.patience_s = self.settings.patience_s
-        for index in range(reply.count):
-            key = (self.producer, groups, reply.first_sequence + index)
-            offsets = {offset.group: offset.first_offset + index for offset in reply.offsets}
-            self.board.receipts.append(Receipt(key, reply.order_key, offsets, reply.duplicate))
-            for request in self.outstanding:
-                if tuple(request.message.groups) == groups:
-                    request.missing.pop(key[2], None)
-            clock = self.clock_in(reply)
-            self._see(clock, key)
-            self.board.post(clock, key)
-        self._forget(lambda request: not request.missing)
-        return []
-
-    def _give_up(self, reply: PublishReply) -> None:
-        def is_meant(request: Request) -> bool:
-            message = request.message
-            place = (tuple(message.groups), message.first_sequence, message.open_token)
-            return place == (tuple(reply.groups), reply.first_sequence, reply.open_token)
-
-        for request in self.outstanding:
-            if is_meant(request):
-                keys = [(self.producer, tuple(request.message.groups), sequence) for sequence in request.missing]
-                self.board.given_up.update(dict.fromkeys(keys))
-        self._forget(is_meant)
-
-    def _forget(self, is_done: Callable[[Request], bool]) -> None:
-        self.outstanding = [request for request in self.outstanding if not is_done(request)]
+    def _settled(self, key: MessageKey, outcome: SdkReceipt | OrdercastError) -> None:
+        plan = self.open.pop(key)
+        if isinstance(outcome, SdkReceipt):
+            self._has_seen(key)
+            self.board.receipts.append(Receipt(key, outcome.order_key, outcome.offsets, outcome.duplicate))
+            self.board.post(_TOKENS.verify(_DOMAIN, self.session.token), key)
+            return
+        unknown = isinstance(outcome, OutcomeUnknown) or self.session.fenced is not None
+        (self.board.given_up if unknown else self.board.refused)[key] = None
+        if isinstance(outcome, NotFound):
+            self.given_up[plan.groups] = None

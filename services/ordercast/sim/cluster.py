@@ -8,8 +8,9 @@ from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
 from ordercast.core.machine import Effect, Machine
+from ordercast.sim.board import Board
 from ordercast.sim.checkers.violation import Violation
-from ordercast.sim.client import Board, Client, Dial
+from ordercast.sim.client import Client, Dial
 from ordercast.sim.membership import Membership
 from ordercast.sim.process import Factory
 from ordercast.sim.scenario import Scenario

@@ -5,7 +5,8 @@ from random import Random
 from typing import Any
 
 from ordercast.gateway.settings import GatewaySettings
-from ordercast.sim.client import ClientSettings, Groups, Plan
+from ordercast.sim.board import Groups
+from ordercast.sim.client import ClientSettings, Plan
 from ordercast.sim.network import NetworkSettings
 from ordercast.v1.membership_pb2 import DomainView
 

@@ -10,9 +10,10 @@ from typing import Any
 from ordercast.core.machine import NamesGroups
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.scalatom import records
+from ordercast.sim.board import Board, name_of
 from ordercast.sim.checkers.logs import GroupLog, LogChecker
 from ordercast.sim.checkers.violation import Violation
-from ordercast.sim.client import Board, Client, name_of
+from ordercast.sim.client import Client
 from ordercast.sim.world import World
 
 
@@ -30,6 +31,14 @@ def check_receipts(logs: LogChecker, board: Board) -> None:
                     "receipt",
                     f"{name_of(receipt.key)} is at {group}:{offset}, not {receipt.offsets.get(group)} as promised",
                 )
+
+
+def check_refused(logs: LogChecker, board: Board) -> None:
+    """What its sender was told is not stored, and never will be, is nowhere."""
+    for name, log in logs.groups.items():
+        for key in board.refused:
+            if key in log.offsets:
+                raise Violation("receipt", f"{name_of(key)} was refused for good, and is in {name}")
 
 
 def check_bodies(world: World, logs: LogChecker, floors: dict[str, int]) -> None:
@@ -62,10 +71,7 @@ def unfinished(world: World, groups: Mapping[str, GroupLog], clients: list[Clien
     """Why the run is not over, or an empty string."""
     for client in clients:
         if not client.is_done:
-            waiting = [r.message.first_sequence for r in client.outstanding]
-            first = client.outstanding[0].message if client.outstanding else None
-            what = f"{list(first.groups)} {waiting}" if first else "its plans"
-            return f"{client.name} still waits for receipts of {what}"
+            return f"{client.name} still waits for {client.waits_for()}"
     for name, log in groups.items():
         for replica in log.replicas:
             process = world.processes[replica]

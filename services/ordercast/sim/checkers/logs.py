@@ -8,10 +8,10 @@ after a restart, must deliver exactly that. So deliveries of processes that cras
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from ordercast.core.ids import sn_of
+from ordercast.core.ids import pack_u64, sn_of
 from ordercast.core.machine import Deliver, ResetLog, Watermark
+from ordercast.sim.board import Board, MessageKey, name_of
 from ordercast.sim.checkers.violation import Violation
-from ordercast.sim.client import Board, MessageKey, name_of
 from ordercast.sim.trace import describe
 from ordercast.v1.common_pb2 import Batch
 from ordercast.v1.sequencer_pb2 import LogEntry
@@ -110,16 +110,18 @@ class LogChecker:
         for range_, outcome in zip(header.ranges, entry.outcomes, strict=True):
             for span in outcome.spans:
                 for sequence in range(span.first_sequence, span.first_sequence + span.count):
-                    key = (range_.producer, groups, sequence)
                     payload = body[start + sequence - range_.first_sequence].payload
-                    sent = self.board.sent.get(key)
-                    if sent is None or sent.payload != payload:
-                        raise Violation(
-                            "integrity", f"{process} delivers {name_of(key)} in {name}, which nobody sent"
-                        )
+                    key = self.board.by_payload.get(payload)
+                    if key is None or key[:2] != (range_.producer, groups):
+                        what = name_of((range_.producer, groups, sequence))
+                        raise Violation("integrity", f"{process} delivers {what} in {name}, which nobody sent")
                     if not span.duplicate:
                         offset = span.first_offset + sequence - span.first_sequence
                         self._new_message(name, group, process, key, offset, entry)
+                    elif key not in group.offsets:
+                        raise Violation(
+                            "exactly-once", f"{name_of(key)} is no repetition in {name}: it is not there"
+                        )
             start += range_.count
 
     def _new_message(
@@ -135,7 +137,7 @@ class LogChecker:
         group.offsets[key] = offset
         group.order_keys[key] = entry.order_key
         group.messages.append(key)
-        self.board.post(sn_of(entry.order_key), key)
+        self.board.post(pack_u64(sn_of(entry.order_key)), key)
 
     def on_log_reset(self, process: str, effect: ResetLog) -> None:
         """A snapshot: what it stands for must be what the group has delivered."""

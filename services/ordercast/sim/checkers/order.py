@@ -1,8 +1,8 @@
 """Order over all groups, checked at the end of a run: acyclic [SCALATOM TO3], FIFO, causal."""
 
+from ordercast.sim.board import Board, MessageKey, name_of
 from ordercast.sim.checkers.logs import GroupLog
 from ordercast.sim.checkers.violation import Violation
-from ordercast.sim.client import Board, MessageKey, name_of
 
 
 def check_acyclic(groups: dict[str, GroupLog], board: Board) -> None:
@@ -64,8 +64,8 @@ def check_fifo(groups: dict[str, GroupLog], board: Board) -> None:
         last_ordered: dict[bytes, MessageKey] = {}
         for key in group.messages:
             sent = board.sent[key]
-            if key in board.given_up:
-                continue  # its sender was told not to wait for it, and went on
+            if key in board.given_up or key in board.renumbered:
+                continue  # its sender was told not to wait for it, and went on; or it had to go again
             earlier = [last_of_set.get(key[:2])]
             if not sent.unordered:
                 earlier.append(last_ordered.get(key[0]))

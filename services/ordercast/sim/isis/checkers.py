@@ -12,6 +12,7 @@ from ordercast.sim.isis.caster import CastBoard, CastName, cast_name
 from ordercast.sim.isis.membership import ViewMembership
 from ordercast.sim.isis.publisher import Publishers
 from ordercast.sim.world import World
+from ordercast.v1.common_pb2 import Batch
 from ordercast.v1.sequencer_pb2 import LogEntry
 
 
@@ -280,13 +281,18 @@ class Checker:
         header = entry.envelope.header
         groups = tuple(destination.group for destination in header.destinations)
         offsets = self.offsets.setdefault(group, {})
+        body, start = Batch.FromString(entry.envelope.body).messages, 0
         for range_, outcome in zip(header.ranges, entry.outcomes, strict=True):
             for span in outcome.spans:
                 for index in range(span.count):
-                    key = (range_.producer, groups, span.first_sequence + index)
+                    sequence = span.first_sequence + index
+                    payload = body[start + sequence - range_.first_sequence].payload
+                    # What was cast past the gateways is known by its number.
+                    key = self.publishers.board.by_payload.get(payload, (range_.producer, groups, sequence))
                     known = offsets.setdefault(key, span.first_offset + index)
                     if known != span.first_offset + index:
                         self.fail("exactly-once", f"{key} has two offsets in {group}")
+            start += range_.count
             if outcome.refusal and range_.producer.partition(b".")[0] not in self.publishers.producers:
                 # Through a gateway it may be: clients begin again at another one, and repeat what is refused.
                 self.fail("fifo", f"{range_.producer!r} {range_.first_sequence} was refused in {group}")

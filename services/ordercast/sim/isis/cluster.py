@@ -13,11 +13,12 @@ from ordercast.protocols.isis.submission import IsisSubmission
 from ordercast.protocols.isis.telling import Told
 from ordercast.sim.checkers.producers import remembered
 from ordercast.sim.checkers.violation import Violation
+from ordercast.sim.client import Client, sign_seen
 from ordercast.sim.cluster import Cluster
 from ordercast.sim.isis.caster import CastBoard, Caster
 from ordercast.sim.isis.checkers import Checker
 from ordercast.sim.isis.membership import LOOK_S, ViewMembership
-from ordercast.sim.isis.publisher import Publisher, Publishers
+from ordercast.sim.isis.publisher import Publishers
 from ordercast.sim.isis.scenario import IsisScenario
 from ordercast.sim.process import Factory
 from ordercast.v1.isis_pb2 import CastStamp, Seen
@@ -61,8 +62,8 @@ class IsisCluster(Cluster[IsisScenario, ViewMembership]):
         submission = partial(IsisSubmission, settings=self.scenario.settings)
         return Gateway(name, submission, self.scenario.gateway_settings)
 
-    def make_client(self, name: str) -> Publisher:
-        return Publisher(name, self.scenario.clients[name], self.board)
+    def make_client(self, name: str) -> Client:
+        return Client(name, self.scenario.clients[name], self.board, sign_seen)
 
     def add_clients(self) -> None:
         for name in self.scenario.casters:
@@ -156,7 +157,7 @@ class IsisCluster(Cluster[IsisScenario, ViewMembership]):
     def unfinished(self) -> str:
         for client in self.clients:
             if not client.is_done:
-                return f"{client.name} has no receipts"
+                return f"{client.name} still waits for {client.waits_for()}"
         for caster in self.casters:
             if not caster.is_done:
                 left = {groups: len(sent) for groups, sent in caster.outstanding.items() if sent}

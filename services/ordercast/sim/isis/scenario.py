@@ -28,9 +28,7 @@ class IsisScenario(Scenario):
 
 def draw(seed: int, *, reconfigure: bool = False) -> IsisScenario:
     scenario = draw_members(seed)
-    random = Random(f"{seed}/gateways")
-    if random.random() < 0.4:
-        draw_gateways(random, scenario)
+    draw_gateways(Random(f"{seed}/gateways"), scenario)
     scenario.reads_live = Random(f"{seed}/live").random() < 0.4
     draw_own_settings(Random(f"{seed}/own"), scenario)
     draw_answers(Random(f"{seed}/answers"), scenario)

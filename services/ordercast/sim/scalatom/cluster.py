@@ -159,6 +159,7 @@ class ScalatomCluster(Cluster[ScalatomScenario, Membership]):
         ending.check_gone(self.world, self.membership.gone)
         ending.check_all_or_nothing(self.logs)
         ending.check_receipts(self.logs, self.board)
+        ending.check_refused(self.logs, self.board)
         self._check_producers()
         order.check_fifo(groups, self.board)
         order.check_causality(groups, self.board)

@@ -112,7 +112,7 @@ class Stage(stage.Stage[ScalatomCluster]):
 
     def impatient(self, client: str, patience_s: float) -> None:
         machine: Client = self.cluster.machine(client, "client")
-        machine.patience_s = patience_s
+        machine.be_patient(patience_s)
 
     # ------------------------------------------------------------------------------------------- verdict
 
