@@ -6,7 +6,7 @@ from typing import Any
 from ordercast.core.ids import KEY_MIN, pack_u64
 from ordercast.core.machine import Decided, Effect, LogRead, ReadLog
 from ordercast.core.view import Group, View
-from ordercast.protocols.scalatom.catchup import checksum_of
+from ordercast.protocols.celllog.pieces import checksum_of
 from ordercast.protocols.scalatom.machine import Scalatom
 from ordercast.protocols.scalatom.replica import Replica
 from ordercast.protocols.scalatom.settings import Settings

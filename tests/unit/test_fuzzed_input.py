@@ -20,9 +20,9 @@ from ordercast.core.errors import InvariantBroken, RemoteProtocolError
 from ordercast.core.ids import KEY_MIN, envelope_id, pack_u64
 from ordercast.core.machine import Propose
 from ordercast.gateway.machine import Gateway
+from ordercast.protocols.celllog.pieces import checksum_of
 from ordercast.protocols.paxos.acceptor import Acceptor
 from ordercast.protocols.paxos.proposer import Proposer
-from ordercast.protocols.scalatom.catchup import checksum_of
 from ordercast.protocols.scalatom.submission import ScalatomSubmission
 from ordercast.v1.common_pb2 import Message, RangeOutcome, Span
 from ordercast.v1.consensus_pb2 import (

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ordercast.gateway.machine import Gateway
+from ordercast.protocols.celllog.pieces import checksum_of
 from ordercast.protocols.isis.machine import Isis
-from ordercast.protocols.isis.snapshot import checksum_of
 from ordercast.protocols.isis.submission import IsisSubmission
 from ordercast.sim.isis.trial import TRIAL
 from ordercast.sim.trial import begin, prepare

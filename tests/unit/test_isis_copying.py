@@ -26,11 +26,13 @@ from ordercast.core.machine import (
     TimerFired,
     ViewChanged,
 )
+from ordercast.protocols.celllog.fetching import COPY_TIMER
+from ordercast.protocols.celllog.pieces import checksum_of
+from ordercast.protocols.celllog.snapshots import KEPT_S
 from ordercast.protocols.isis import records
 from ordercast.protocols.isis.machine import Isis
 from ordercast.protocols.isis.replica import Replica
 from ordercast.protocols.isis.settings import FlushKind, Settings
-from ordercast.protocols.isis.snapshot import KEPT_S, checksum_of
 from ordercast.sim.disk import Log
 from ordercast.v1.isis_pb2 import Cut, Submit
 from ordercast.v1.membership_pb2 import Configuration, DomainView, GroupView
@@ -485,6 +487,18 @@ def test_a_piece_that_is_damaged_or_of_another_log_changes_nothing(broken):
     assert (n3.replica.position, n3.replica.copied, n3.replica.head) == (0, None, None)
     n3.hear("n1", chunk_of(entries, position=0, head=5))
     assert n3.replica.position == 2
+
+
+def test_the_next_piece_waits_as_long_as_the_last_one_may_take():
+    town = town_with_a_past(begins=0, copy_bytes_per_s=1000)
+    town.learn("n3")
+    n3 = town.nodes["n3"]
+    town.tick()
+    assert n3.replica.position == 2
+    assert COPY_TIMER in n3.timers
+    assert n3.heard(FetchLog) == []
+    town.tick(times=4)
+    assert n3.state == town.nodes["n1"].state
 
 
 # ------------------------------------------------------------------------------------------------ giving the state

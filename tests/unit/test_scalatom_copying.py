@@ -7,8 +7,9 @@ import pytest
 from ordercast.core.ids import unpack_u64
 from ordercast.core.machine import Effect, Persist, Progress, ResetLog, SetTimer, TimerFired
 from ordercast.core.view import OtherConfiguration
+from ordercast.protocols.celllog.fetching import COPY_TIMER
+from ordercast.protocols.celllog.group_log import CLOSE
 from ordercast.protocols.scalatom import records
-from ordercast.protocols.scalatom.catchup import CLOSE, COPY_TIMER
 from ordercast.v1.sequencer_pb2 import (
     EnvelopeDelivered,
     EnvelopeDurable,
@@ -342,6 +343,39 @@ def test_a_state_whose_log_does_not_come_gives_way_to_that_of_another_source():
     copy(other, host)
     assert (host.replica().position, host.replica().copied) == (5, None)
     assert host.logs["a"] == other.logs["a"]
+
+
+def test_a_member_takes_an_earlier_state_if_nobody_is_left_who_has_a_later_one():
+    """n2 was one entry further than n3, and is gone for good before it gave its state. In the next configuration
+    nobody delivers that entry again before the one that has copied it has started.
+    """
+    giver, other, host = source(6, begins=2), source(5, begins=2, name="n3"), learner()
+    fetched(giver, host)
+    fetched(giver, host)
+    copy(other, host)
+    assert (host.replica().position, host.replica().copied) == (0, 6), "a learner waits"
+    second = next_view(LEARNING, "a", "n6 n7 n8")
+    for one in (other, host):
+        one.change(second)
+    for _ in range(4):
+        copy(other, host)
+    assert (host.replica().position, host.replica().copied) == (5, None)
+    assert host.logs["a"] == other.logs["a"]
+    assert copied_on_disk(host) is None
+
+
+def test_of_a_group_that_is_gone_no_state_is_left():
+    """It would be taken for the state of a group that comes under the same name."""
+    _, host = copier()
+    assert host.machine.catch_up.snapshots.coming
+    host.change(edited(LEARNING, "a", learners=""))
+    assert host.machine.catch_up.snapshots.coming == {}
+
+
+def test_how_far_a_copy_is_gets_written_only_when_it_moves():
+    giver, host = copier()
+    effects = fetched(giver, host)
+    assert [effect for effect in effects if isinstance(effect, Persist)] == []
 
 
 def test_a_state_from_before_what_was_copied_is_not_taken():

@@ -8,8 +8,8 @@ import pytest
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, order_key
 from ordercast.core.machine import ResetLog
+from ordercast.protocols.celllog.snapshots import KEPT_S
 from ordercast.protocols.scalatom import records
-from ordercast.protocols.scalatom.copying import KEPT_S
 from ordercast.v1.sequencer_pb2 import (
     DeliveredRecord,
     DoneRecord,

@@ -7,7 +7,6 @@ gateways keep in their service and not in their machine, the signing of session 
 The application publishes to a group once it knows it, and gives up what is for a group that is being deleted.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 
@@ -26,7 +25,9 @@ from ordercast.core.machine import (
     TimerFired,
     ViewChanged,
 )
+from ordercast.core.protocol import SeenCodec
 from ordercast.gateway.tokens import Tokens
+from ordercast.protocols.catalogue import DEFAULT
 from ordercast.sim.board import Board, Groups, MessageKey, Receipt, Sent, name_of
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
@@ -36,7 +37,6 @@ from ordercast.v1.gateway_pb2 import (
     PublishReply,
     PublishStreamResponse,
 )
-from ordercast.v1.isis_pb2 import Seen
 
 TIMER = "client"
 #: How long to wait for a view that has a planned group.
@@ -47,16 +47,6 @@ CREDITS_GREEDY = 1 << 30
 
 _TOKENS = Tokens(b"simulated")
 _DOMAIN = "sim"
-
-
-def sign_clock(seen: bytes) -> bytes:
-    """As gateways do for a domain whose clients have seen a clock."""
-    return _TOKENS.sign(_DOMAIN, seen)
-
-
-def sign_seen(seen: bytes) -> bytes:
-    """The same where there is no clock."""
-    return _TOKENS.sign_seen(_DOMAIN, Seen.FromString(seen))
 
 
 @dataclass(slots=True)
@@ -101,12 +91,12 @@ class Client:
         name: str,
         settings: ClientSettings,
         board: Board,
-        sign: Callable[[bytes], bytes] = sign_clock,
+        codec: SeenCodec = DEFAULT.seen,
     ) -> None:
         self.name = name
         self.settings = settings
         self.board = board
-        self.sign = sign
+        self.codec = codec
         self.plans = list(settings.plans)
         self.session = self._session(name)
         self.dialed = ""
@@ -212,7 +202,7 @@ class Client:
         while frame := session.frame(now):
             for request in frame.requests:
                 if request.session:
-                    request.session = _TOKENS.verify(_DOMAIN, request.session)
+                    request.session = _TOKENS.verify(_DOMAIN, request.session, self.codec)
                 for index, message in enumerate(request.messages):
                     self._numbered(self.board.by_payload[message.payload], request.first_sequence + index)
                 effects.append(Send((self.dialed,), request))
@@ -225,7 +215,7 @@ class Client:
 
     def _on_reply(self, reply: PublishReply, now: float) -> None:
         if reply.session:
-            reply.session = self.sign(reply.session)
+            reply.session = _TOKENS.sign(_DOMAIN, reply.session, self.codec)
         if reply.status == PUBLISH_STATUS_INVALID_ARGUMENT and reply.detail.startswith("unknown group"):
             # Its view lacks the group. A gateway's service waits until that is settled, and hands a request to the
             # machine only then: so it comes again, or the group is gone.
@@ -269,7 +259,7 @@ class Client:
     def _publish(self, plan: Plan, chance: int) -> None:
         if plan.reads and self.board.tokens:
             seen, key = self.board.tokens[chance % len(self.board.tokens)]
-            self.session.see(self.sign(seen))
+            self.session.see(_TOKENS.sign(_DOMAIN, seen, self.codec))
             self._has_seen(key)
         producer = self.session.producer
         for _ in range(plan.count):
@@ -297,7 +287,7 @@ class Client:
         if isinstance(outcome, SdkReceipt):
             self._has_seen(key)
             self.board.receipts.append(Receipt(key, outcome.order_key, outcome.offsets, outcome.duplicate))
-            self.board.post(_TOKENS.verify(_DOMAIN, self.session.token), key)
+            self.board.post(_TOKENS.verify(_DOMAIN, self.session.token, self.codec), key)
             return
         unknown = isinstance(outcome, OutcomeUnknown) or self.session.fenced is not None
         (self.board.given_up if unknown else self.board.refused)[key] = None

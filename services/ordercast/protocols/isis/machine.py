@@ -21,7 +21,6 @@ from ordercast.core.machine import (
     GroupsClosed,
     LogRead,
     Observe,
-    Persist,
     Progress,
     ReadLog,
     Receive,
@@ -32,8 +31,10 @@ from ordercast.core.machine import (
     TimerFired,
     ViewChanged,
 )
-from ordercast.core.view import OtherConfiguration, UnknownGroup, View
-from ordercast.protocols.idempotence import Record
+from ordercast.core.view import OtherConfiguration, UnknownGroup
+from ordercast.protocols.celllog.copying import MESSAGES
+from ordercast.protocols.celllog.fetching import COPY_TIMER
+from ordercast.protocols.celllog.stepping import LogMachine
 from ordercast.protocols.isis import invariants, times
 from ordercast.protocols.isis.asking import Asking
 from ordercast.protocols.isis.checking import check_envelope, check_seen, session_of
@@ -72,15 +73,7 @@ from ordercast.v1.isis_pb2 import (
     Tell,
     TellAck,
 )
-from ordercast.v1.sequencer_pb2 import (
-    DescribeReplicaResponse,
-    EnvelopeDelivered,
-    FetchLog,
-    LogChunk,
-    LogEntry,
-    SnapshotAsk,
-    SnapshotPart,
-)
+from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse, EnvelopeDelivered, LogEntry
 
 TICK = "tick"
 REPORT = "report "
@@ -88,7 +81,9 @@ REPORT = "report "
 _WITHIN_A_VIEW = (Submit, Cast, Stability, SetsOrder, EpochFlush)
 
 
-class Isis:
+class Isis(LogMachine[Replica]):
+    settings: Settings
+    asks_view = False
     handles = (
         Submit,
         Cast,
@@ -104,23 +99,13 @@ class Isis:
         PartsCast,
         Tell,
         TellAck,
-        FetchLog,
-        LogChunk,
-        SnapshotAsk,
-        SnapshotPart,
+        *MESSAGES,
     )
 
     def __init__(self, process: str, settings: Settings | None = None, *, observe: bool = False) -> None:
-        self.process = process
-        self.settings = settings or Settings()
-        self.observe = observe
-        self.incarnation = 0
-        self.view: View | None = None
-        self.replicas: dict[str, Replica] = {}
+        super().__init__(process, settings or Settings(), observe=observe)
         #: Everything that was sent or delivered here, or preceded it: a time for each group that is not over.
         self.known = Stamp()
-        #: The incarnation each connected process is in.
-        self.current: dict[str, int] = {}
         #: Messages of old lives and views that were dropped.
         self.stale_count = 0
         self._is_ticking = False
@@ -139,12 +124,6 @@ class Isis:
         self.receiving = Receiving(self)
         self.views = Views(self)
         self.watching = Watching(self)
-        # Of the current step:
-        self.now = 0.0
-        self.out: list[Effect] = []
-        self.changes: list[Record] = []
-        self.then: list[Send] = []
-        self.touched: dict[str, None] = {}
         self._on_event: dict[type, Callable[[Any], None]] = {
             Receive: lambda event: self._on_message[type(event.message)](event),
             TimerFired: self._on_timer,
@@ -159,6 +138,7 @@ class Isis:
             TellOne: self.telling.tell,
         }
         self._on_message: dict[type, Callable[[Receive], None]] = {
+            **self.copying.handlers(),
             Submit: self._on_submit,
             Cast: self.receiving.on_cast,
             Resume: self.receiving.on_resume,
@@ -173,25 +153,17 @@ class Isis:
             PartsCast: self.parts.on_parts,
             Tell: self.telling.on_tell,
             TellAck: self.telling.on_ack,
-            FetchLog: self.copying.on_fetch,
-            LogChunk: self.copying.on_chunk,
-            SnapshotAsk: self.copying.snapshots.on_ask,
-            SnapshotPart: self.copying.snapshots.on_part,
         }
 
     def step(self, event: Event) -> list[Effect]:
-        """Handlers append to `out` what is performed in order, to `changes` and `then` what goes to the disk."""
-        self.now = event.now
-        self.out, self.changes, self.then, self.touched = [], [], [], {}
+        self.begin_step(event)
         self.watching.begin(event)
         self._on_event[type(event)](event)
         if not (type(event) is Receive and type(event.message) in _WITHIN_A_VIEW):
             self.views.is_due = True
         self._settle()
         self.stability.flush()
-        if self.changes or self.then:
-            self.out.append(Persist(self.changes, barrier=False, then=self.then))
-        return self.out
+        return self.end_step()
 
     def _settle(self) -> None:
         """Until nothing moves: deliver, order, show, speak."""
@@ -253,11 +225,16 @@ class Isis:
             self._is_ticking = True
             self.out.append(SetTimer(TICK, self.settings.tick_s))
 
+    def wake_for_copy(self) -> None:
+        self.wake()
+
     def _on_timer(self, event: TimerFired) -> None:
         if event.name == STABILITY_TIMER:
             self.stability.on_timer()
         elif event.name == ORDER_TIMER:
             self.ordering.on_timer()
+        elif event.name == COPY_TIMER:
+            self.copying.fetching.on_timer()
         else:
             self._is_ticking = False
             self.parts.on_tick()
@@ -283,7 +260,7 @@ class Isis:
 
     def _on_log_read(self, event: LogRead) -> None:
         if not event.tag.startswith(REPORT):
-            self.copying.on_read(event)
+            self.copying.giving.on_read(event)
         elif event.entries:
             entry, replica = event.entries[0], self.replicas.get(event.group)
             if replica is not None:

@@ -6,18 +6,22 @@ o<group> NUL <position>             CastKey      its place in the order
 f<group>                            CutRecord    how a view ends, until the next one is complete
 u<id>                               Submit       a message to several groups, whose parts are not all cast
 p<group>                            Seen         where all parts of such messages in its log are, once all are cast
-s, w                                             idempotence (protocols/idempotence.py)
-y<group>                            u64          a log whose beginning is gone is copied, so far
+s, w, y                                          about every log: protocols/celllog/records.py
 """
 
 import struct
 
 from ordercast.core.ids import pack_u64
-from ordercast.protocols.idempotence import PRODUCER, SPAN
+from ordercast.protocols.celllog.records import COPIED as COPIED
+from ordercast.protocols.celllog.records import OF_LOGS, in_group, of_group
+from ordercast.protocols.celllog.records import PRODUCER as PRODUCER
+from ordercast.protocols.celllog.records import SPAN as SPAN
+from ordercast.protocols.celllog.records import copied as copied
+from ordercast.protocols.celllog.records import group_of as group_of
 
-POSITION, CAST, ORDER, CUT, PARTS, COPIED, CONFIRMED = b"i", b"c", b"o", b"f", b"u", b"y", b"p"
+POSITION, CAST, ORDER, CUT, PARTS, CONFIRMED = b"i", b"c", b"o", b"f", b"u", b"p"
 #: Each key of these kinds begins with the name of its group.
-OF_GROUPS = (POSITION, CAST, ORDER, CUT, COPIED, CONFIRMED, PRODUCER, SPAN)
+OF_GROUPS = (POSITION, CAST, ORDER, CUT, CONFIRMED, *OF_LOGS)
 
 _CAST = struct.Struct(">QIQ")
 
@@ -26,19 +30,19 @@ Key = tuple[int, int]
 
 
 def position(group: str) -> bytes:
-    return POSITION + group.encode()
+    return of_group(POSITION, group)
 
 
 def cast(group: str, view: int, key: Key) -> bytes:
-    return CAST + group.encode() + b"\0" + _CAST.pack(view, *key)
+    return in_group(CAST, group, _CAST.pack(view, *key))
 
 
 def order(group: str, place: int) -> bytes:
-    return ORDER + group.encode() + b"\0" + pack_u64(place)
+    return in_group(ORDER, group, pack_u64(place))
 
 
 def cut(group: str) -> bytes:
-    return CUT + group.encode()
+    return of_group(CUT, group)
 
 
 def parts(id_: bytes) -> bytes:
@@ -46,16 +50,7 @@ def parts(id_: bytes) -> bytes:
 
 
 def confirmed(group: str) -> bytes:
-    return CONFIRMED + group.encode()
-
-
-def copied(group: str) -> bytes:
-    return COPIED + group.encode()
-
-
-def group_of(key: bytes) -> str:
-    """The group in a key of a kind in OF_GROUPS."""
-    return key[1:].partition(b"\0")[0].decode()
+    return of_group(CONFIRMED, group)
 
 
 def number_of(key: bytes) -> int:

@@ -8,7 +8,8 @@ from collections import deque
 
 from ordercast.core.ids import pack_u64
 from ordercast.core.view import FIRST, Group, names_of
-from ordercast.protocols.idempotence import ProducerTable, Record
+from ordercast.protocols.celllog.group_log import GroupLog
+from ordercast.protocols.idempotence import Record
 from ordercast.protocols.isis import records, times
 from ordercast.protocols.isis.era import Era, key_of
 from ordercast.protocols.isis.flush import Attempt
@@ -18,23 +19,11 @@ from ordercast.v1.isis_pb2 import Cast, CastStamp, CutRecord, IsisRecord, Seen
 from ordercast.v1.sequencer_pb2 import EnvelopeDelivered, LogEntry
 
 
-class Replica:
+class Replica(GroupLog):
     def __init__(self, group: Group, process: str, settings: Settings) -> None:
-        self.name = group.name
-        self.process = process
-        self.group = group
+        super().__init__(group, process, settings, counts_shared_sets=False)
         #: The latest completed view of which it has the whole past; 0 if of none.
         self.view = 0
-        #: The log.
-        self.position = 0
-        self.offset = 0
-        self.producers = ProducerTable(
-            group.name,
-            settings.idempotence_distance,
-            settings.idempotence_window,
-            settings.idempotence_producers,
-            counts_shared_sets=False,
-        )
         #: Views that this life takes part in and has not delivered all of, oldest first. It speaks in the last
         #: one, once that is the only one. None: it came from its disk, or is a newcomer, and waits for the next
         #: view.
@@ -51,17 +40,8 @@ class Replica:
         #: Peers whose connection was new while it was in no view: what they sent in the next one may be lost.
         #: None: all.
         self.reset: dict[str, None] | None = None
-        #: Who has the log, for one who copies it; and what it has copied of a log whose beginning is gone.
-        self.copied: int | None = None
-        self.head: int | None = None
-        self.fetch_due = 0.0
-        self.fetches = 0
 
     # --------------------------------------------------------------------------------------------- views
-
-    @property
-    def is_member(self) -> bool:
-        return self.process in self.group.replicas and self.process not in self.group.lost
 
     @property
     def has_lost_everything(self) -> bool:
@@ -176,20 +156,14 @@ class Replica:
             first_offset=self.offset,
             stamp=stamp_of(cast),
         )
-        for range_ in header.ranges:
-            outcome = self.producers.judge(range_, groups, self.position, order_key, self.offset)
-            entry.outcomes.append(outcome)
-            self.offset += sum(span.count for span in outcome.spans if not span.duplicate)
+        entry.outcomes.extend(self.judge(header, groups, self.position, order_key))
         self.position += 1
         return entry
 
     def replay(self, entry: LogEntry) -> None:
         """An entry that somebody else has judged: the verdicts follow from the log, and so are the same."""
         header = entry.envelope.header
-        groups = names_of(header.destinations)
-        for range_ in header.ranges:
-            outcome = self.producers.judge(range_, groups, self.position, entry.order_key, self.offset)
-            self.offset += sum(span.count for span in outcome.spans if not span.duplicate)
+        self.judge(header, names_of(header.destinations), self.position, entry.order_key)
         self.position += 1
 
     def position_record(self) -> Record:
@@ -260,14 +234,8 @@ def report_of(group: str, entry: LogEntry, read: Seen | None) -> EnvelopeDeliver
 def cast_of(group: str, entry: LogEntry) -> Cast:
     """The cast that an entry of the log came from."""
     stamp = entry.stamp
-    return Cast(
-        group=group,
-        view=stamp.view,
-        key=stamp.key,
-        total=stamp.total,
-        times=stamp.times,
-        carried=stamp.carried,
-        whole=True,
-        epoch=stamp.epoch,
-        envelope=entry.envelope,
-    )
+    cast = Cast(group=group, view=stamp.view, key=stamp.key, envelope=entry.envelope, whole=True)
+    cast.total, cast.epoch = stamp.total, stamp.epoch
+    cast.times.extend(stamp.times)
+    cast.carried.extend(stamp.carried)
+    return cast

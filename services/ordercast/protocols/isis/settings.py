@@ -1,16 +1,17 @@
 """What a domain of virtually synchronous groups can set, and what each setting trades."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from ordercast.core.level import LEVEL
 from ordercast.core.protocol import Setting
+from ordercast.protocols.celllog.setting_texts import InvalidSettings as InvalidSettings
+from ordercast.protocols.celllog.setting_texts import count_of, decimal_of, is_count, refuse_unknown
+from ordercast.protocols.celllog.settings import LogSettings
 from ordercast.protocols.forgetting import (
     IDEMPOTENCE_PRODUCERS,
     PRODUCERS_BOUNDS,
-    PRODUCERS_MAX,
     settings_at,
 )
 
@@ -44,9 +45,7 @@ MAJORITY, ALL = "majority", "all"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """Times say how long something may take unnoticed; none of them is a safety argument."""
-
+class Settings(LogSettings):
     ordering: Ordering = Ordering.CAUSAL
     flush: FlushKind = FlushKind.COORDINATOR
     causality: Causality = Causality.TIMESTAMPS
@@ -62,18 +61,6 @@ class Settings:
     token_share: float = 0.6
     #: [5.3] What nobody waits for is told after so long, if no cast takes it along.
     stability_idle_s: float = 0.005
-    #: How often the machine looks for what is overdue, and how long silence is normal.
-    tick_s: float = 0.1
-    silence_s: float = 0.3
-    #: Sequences per (producer, set) that keep their offsets, and the distance in envelopes after which a producer
-    #: is forgotten. All replicas must agree on them.
-    idempotence_window: int = 4096
-    idempotence_distance: int = 1_000_000_000
-    #: How many producers of a group are remembered (forgetting.py). All replicas must agree on it.
-    idempotence_producers: int = PRODUCERS_MAX
-    #: Entries of the log in one piece of a copy, and their bytes.
-    log_chunk: int = 64
-    log_chunk_bytes: int = 1 << 20
 
     @property
     def spans_groups(self) -> bool:
@@ -92,13 +79,6 @@ class Settings:
 
 # -------------------------------------------------------------------------------------- as users write them
 
-
-class InvalidSettings(ValueError):  # noqa: N818 (it says what they are)
-    """The text names the setting and can be shown to users."""
-
-
-_INTEGER = re.compile(r"[0-9]{1,10}")
-_DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 _CHOICES: dict[str, type[StrEnum]] = {"ordering": Ordering, "flush": FlushKind, "causality": Causality}
 _SECONDS = {"order_wait_s": (0.0, 1.0), "stability_idle_s": (0.0, 1.0), "silence_s": (0.01, 60.0)}
@@ -132,7 +112,7 @@ def documented() -> tuple[Setting, ...]:
 
 def from_map(settings: Mapping[str, str], level: int = LEVEL) -> Settings:
     """What is not in the map keeps its default."""
-    _refuse_unknown(settings, settings_at(_NAMES, level))
+    refuse_unknown(settings, settings_at(_NAMES, level))
     found: dict[str, object] = {}
     for name, text in settings.items():
         if name in _CHOICES:
@@ -140,9 +120,9 @@ def from_map(settings: Mapping[str, str], level: int = LEVEL) -> Settings:
         elif name == K_STABILITY:
             found[name] = _k(text)
         elif name in _COUNTS:
-            found[name] = _count(name, text)
+            found[name] = count_of(name, text, _COUNTS[name])
         else:
-            found[name] = _decimal(name, text)
+            found[name] = decimal_of(name, text, _SECONDS.get(name) or _SHARES[name], "a number")
     result = Settings(**found)  # type: ignore[arg-type]  # each was made as its field wants it
     if K_STABILITY in settings and result.k_stability != ALL:
         _refuse_with_conservative(result)
@@ -151,17 +131,10 @@ def from_map(settings: Mapping[str, str], level: int = LEVEL) -> Settings:
 
 def check_group(domain: Mapping[str, str], settings: Mapping[str, str]) -> None:
     """What a group may have otherwise than its domain: only that which concerns nobody but its own members."""
-    _refuse_unknown(settings, [K_STABILITY])
+    refuse_unknown(settings, [K_STABILITY])
     if K_STABILITY in settings:
         _refuse_with_conservative(from_map(domain))
         _k(settings[K_STABILITY])
-
-
-def _refuse_unknown(settings: Mapping[str, str], there: Sequence[str]) -> None:
-    unknown = sorted(name for name in settings if name not in there)
-    if unknown:
-        names = ", ".join(repr(name[:64]) for name in unknown[:5])
-        raise InvalidSettings(f"no such setting: {names}; there are {', '.join(there)}")
 
 
 def _refuse_with_conservative(domain: Settings) -> None:
@@ -179,20 +152,6 @@ def _choice(name: str, text: str) -> StrEnum:
 
 
 def _k(text: str) -> str:
-    if text in (MAJORITY, ALL) or (_INTEGER.fullmatch(text) and 1 <= int(text) <= 64):
+    if text in (MAJORITY, ALL) or (is_count(text) and 1 <= int(text) <= 64):
         return text
     raise InvalidSettings(f"k_stability has to be {MAJORITY}, {ALL} or a number from 1 to 64, not {text[:64]!r}")
-
-
-def _decimal(name: str, text: str) -> float:
-    low, high = _SECONDS.get(name) or _SHARES[name]
-    if not _DECIMAL.fullmatch(text) or not low <= float(text) <= high:
-        raise InvalidSettings(f"{name} has to be a number from {low} to {high}, not {text[:64]!r}")
-    return float(text)
-
-
-def _count(name: str, text: str) -> int:
-    low, high = _COUNTS[name]
-    if not _INTEGER.fullmatch(text) or not low <= int(text) <= high:
-        raise InvalidSettings(f"{name} has to be a whole number from {low} to {high}, not {text[:64]!r}")
-    return int(text)

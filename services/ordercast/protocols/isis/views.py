@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from ordercast.core.ids import unpack_u64
 from ordercast.core.machine import Interrupted, Observe, Progress, ResetLog, Send
 from ordercast.core.view import FIRST, Group, View
-from ordercast.protocols.idempotence import PRODUCER, SPAN, Record, producer_of_span
+from ordercast.protocols.celllog.saved_producers import SavedProducers
+from ordercast.protocols.idempotence import Record
 from ordercast.protocols.isis import records, times
 from ordercast.protocols.isis.era import Era, key_of
 from ordercast.protocols.isis.replica import Replica
 from ordercast.protocols.isis.times import stamp_from
-from ordercast.v1.common_pb2 import Span
 from ordercast.v1.isis_pb2 import Cast, CastKey, CutRecord, Flush, IsisRecord, Seen, Submit
-from ordercast.v1.sequencer_pb2 import ProducerRecord
 
 if TYPE_CHECKING:
     from ordercast.protocols.isis.machine import Isis
@@ -154,8 +153,7 @@ class Views:
             return
         casts: dict[int, dict[records.Key, Cast]] = {}
         places: dict[int, records.Key] = {}
-        producers: dict[bytes, ProducerRecord] = {}
-        spans: dict[bytes, list[Span]] = {}
+        producers = SavedProducers()
         found = IsisRecord()
         for key, value in mine:
             kind = key[:1]
@@ -172,13 +170,9 @@ class Views:
                 self.machine.confirmed.load(replica.name, Seen.FromString(value))
             elif kind == records.COPIED:
                 replica.copied = unpack_u64(value)
-            elif kind == PRODUCER:
-                producers[key] = ProducerRecord.FromString(value)
-            elif kind == SPAN:
-                spans.setdefault(producer_of_span(key), []).append(Span.FromString(value))
-        for key, record in producers.items():
-            record.spans.extend(sorted(spans.get(key, []), key=lambda span: span.first_sequence))
-        replica.producers.load(list(producers.values()))
+            else:
+                producers.add(key, value)
+        replica.producers.load(producers.of(replica.name))
         replica.view, replica.position, replica.offset = found.view, found.position, found.offset
         if replica.cut is not None:
             there = casts.get(replica.cut.ends, {})
@@ -294,6 +288,7 @@ class Views:
         )
 
     def on_tick(self) -> None:
+        self.machine.copying.snapshots.on_tick()
         for replica in self.machine.replicas.values():
             attempt = replica.attempt
             if attempt is not None and attempt.ending is None:

@@ -172,10 +172,10 @@ class Groups:
         machine = self.machine
         replica = machine.replicas.pop(name)
         ids = [*replica.delivered]
-        machine.changes += machine.catch_up.clear(replica)
+        machine.changes += [*machine.catch_up.clear(replica), *machine.catch_up.forget(name)]
         machine.hand_over.starting.pop(name, None)
         machine.changes += machine.hand_over.forget(name)
-        machine.changes += [(key(name), None) for key in (records.position, records.copied, records.started)]
+        machine.changes += [(key(name), None) for key in (records.position, records.started)]
         for held in list(machine.held.values()):
             held.own.pop(name, None)
             if name in held.undelivered:

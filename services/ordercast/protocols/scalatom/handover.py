@@ -248,7 +248,7 @@ class Handing:
         """The log is all that is missing."""
         parts = self.enough(replica, complete)
         if parts is not None and self.machine.now >= replica.fetch_due:
-            self.machine.catch_up.fetch(replica, max(parts, key=lambda name: parts[name].position))
+            self.machine.catch_up.fetching.fetch(replica, max(parts, key=lambda name: parts[name].position))
 
     def enough(self, replica: Replica, complete: dict[str, Part]) -> dict[str, Part] | None:
         """A fellow's whole one, or those of a majority of the sealed.

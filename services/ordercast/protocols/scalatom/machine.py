@@ -50,10 +50,13 @@ from ordercast.core.machine import (
     ViewChanged,
     Watermark,
 )
-from ordercast.core.view import View
+from ordercast.core.view import Group, UnknownGroup
+from ordercast.protocols.celllog.copying import MESSAGES
+from ordercast.protocols.celllog.fetching import COPY_TIMER
+from ordercast.protocols.celllog.stepping import LogMachine
 from ordercast.protocols.idempotence import Record
 from ordercast.protocols.scalatom import records
-from ordercast.protocols.scalatom.catchup import COPY_TIMER, CatchUp
+from ordercast.protocols.scalatom.catchup import CatchUp
 from ordercast.protocols.scalatom.gossip import Gossiper
 from ordercast.protocols.scalatom.groups import Groups
 from ordercast.protocols.scalatom.handover import Handing
@@ -72,26 +75,23 @@ from ordercast.v1.sequencer_pb2 import (
     EnvelopeDecided,
     EnvelopeDelivered,
     EnvelopeDurable,
-    FetchLog,
     Gossip,
     GossipAsk,
     HandOver,
     HandOverAsk,
     Have,
     HaveAsk,
-    LogChunk,
     LogEntry,
     Pull,
     RecTs,
-    SnapshotAsk,
-    SnapshotPart,
 )
 
 TICK = "tick"
 PROPOSER = "proposer"
 
 
-class Scalatom:
+class Scalatom(LogMachine[Replica]):
+    settings: Settings
     handles = (
         Disseminate,
         RecTs,
@@ -100,31 +100,22 @@ class Scalatom:
         Pull,
         Have,
         HaveAsk,
-        FetchLog,
-        LogChunk,
-        SnapshotAsk,
-        SnapshotPart,
+        *MESSAGES,
         HandOverAsk,
         HandOver,
         Decide,
     )
 
     def __init__(self, process: str, settings: Settings | None = None, *, observe: bool = False) -> None:
-        self.process = process
-        self.settings = settings or Settings()
-        self.observe = observe
-        self.incarnation = 0
-        self.view: View | None = None
+        super().__init__(process, settings or Settings(), observe=observe)
         self.saved: list[tuple[bytes, bytes]] = []
         #: The highest clock of a replica here, the durable bound they may all rise to (E7), and the one that this
         #: life began with: a replica that a later view brings must not begin below what it said in an earlier one.
         self.clock = 0
         self.reserved = 0
         self.restored = 0
-        self.replicas: dict[str, Replica] = {}
         self.held: dict[bytes, Held] = {}
-        #: The incarnation each connected process is in, and incarnations that membership declared over.
-        self.current: dict[str, int] = {}
+        #: Incarnations that membership declared over.
         self.ended: dict[str, int] = {}
         self.retirement = Retirement()
         #: The latest view that this process, in this or an earlier life, acted on.
@@ -141,13 +132,6 @@ class Scalatom:
         self.hand_over = Handing(self)
         self.groups = Groups(self)
         self.waits = Waits(self)
-        # Of the current step:
-        self.now = 0.0
-        self.wall = 0.0
-        self.out: list[Effect] = []
-        self.changes: list[Record] = []
-        self.then: list[Send] = []
-        self.touched: dict[str, None] = {}
         self._on_event: dict[type, Callable[[Any], None]] = {
             Receive: self._on_receive,
             Decided: self._on_decided,
@@ -171,25 +155,18 @@ class Scalatom:
             Pull: self.repair.on_pull,
             Have: self.repair.on_have,
             HaveAsk: self.repair.on_have_ask,
-            FetchLog: self.catch_up.on_fetch,
-            LogChunk: self.catch_up.on_chunk,
-            SnapshotAsk: self.catch_up.copying.on_ask,
-            SnapshotPart: self.catch_up.copying.on_part,
+            **self.catch_up.handlers(),
             HandOverAsk: self.hand_over.on_ask,
             HandOver: self.hand_over.on_hand_over,
         }
 
     def step(self, event: Event) -> list[Effect]:
-        """Handlers append to `out` what is performed in order, to `changes` and `then` what a delivery needs."""
-        self.now, self.wall = event.now, event.wall
-        self.out, self.changes, self.then, self.touched = [], [], [], {}
+        self.begin_step(event)
         self.waits.begin(event)
         self._on_event[type(event)](event)
         for name in self.touched:
             self._drain(self.replicas[name])
-        if self.changes or self.then:
-            self.out.append(Persist(self.changes, barrier=False, then=self.then))
-        return self.out
+        return self.end_step()
 
     def buffers(self) -> dict[str, int]:
         replicas = self.replicas.values()
@@ -226,7 +203,7 @@ class Scalatom:
             self.implied.on_timer()
             return
         if event.name == COPY_TIMER:
-            self.catch_up.on_timer()
+            self.catch_up.fetching.on_timer()
             return
         self.repair.on_tick()
         self.is_asleep = not self.repair.is_busy()
@@ -284,7 +261,7 @@ class Scalatom:
                     group.configuration,
                     started=replica.is_active,
                     caught_up=self.process in group.learners and self.catch_up.has_caught_up(replica),
-                    position=replica.position if replica.copied is None else replica.copied,
+                    position=replica.lacks_from,
                     head=replica.head or 0,
                 )
         return found
@@ -342,6 +319,12 @@ class Scalatom:
     def patience_s(self) -> float:
         """How long silence is normal: on a slow network, stepping in too early only makes proposers duel."""
         return max(self.settings.silence_s, min(4 * self.decision_s, self.settings.patience_s_max))
+
+    def group_of(self, message: Any) -> Group:
+        """Whoever is in another configuration asks again when it is in ours: that is soon, and it has to start."""
+        if self.view is None:
+            raise UnknownGroup(message.group)
+        return self.view.present(message.group, message.configuration)
 
     # ------------------------------------------------------------------------- step 3: sequence number
 

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 
 from ordercast.core.ids import sn_of, unpack_u64
 from ordercast.core.machine import ResetLog
-from ordercast.protocols.idempotence import PRODUCER, SPAN, producer_of_span
+from ordercast.protocols.celllog.saved_producers import SavedProducers
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.replica import Replica
-from ordercast.v1.common_pb2 import Span
 from ordercast.v1.sequencer_pb2 import (
     DeliveredRecord,
     DoneRecord,
     HandedOver,
     PositionRecord,
-    ProducerRecord,
     StampedRecord,
     StartedRecord,
 )
@@ -33,8 +31,7 @@ class Recovery:
     def recover(self, saved: list[tuple[bytes, bytes]]) -> None:
         """Rebuild everything from the records; what they do not say, peers will."""
         machine = self.machine
-        producers: dict[bytes, ProducerRecord] = {}
-        spans: dict[bytes, list[Span]] = {}
+        producers = SavedProducers()
         stamped: list[StampedRecord] = []
         starts = self._starts(saved)
         lost = self._lost(starts)
@@ -62,10 +59,8 @@ class Recovery:
                 replica = machine.replicas[name]
                 replica.position, replica.offset = record.position, record.offset
                 replica.last_key = record.order_key
-            elif kind == PRODUCER:
-                producers[key] = ProducerRecord.FromString(value)
-            elif kind == SPAN:
-                spans.setdefault(producer_of_span(key), []).append(Span.FromString(value))
+            elif producers.add(key, value):
+                continue
             elif kind == records.DELIVERED:
                 self._recover_delivered(machine.replicas[name], value)
             elif kind == records.DONE:
@@ -75,10 +70,7 @@ class Recovery:
             elif kind == records.HANDED:
                 machine.hand_over.recover(name, starts[name], HandedOver.FromString(value))
         for name, replica in machine.replicas.items():
-            mine = {key: head for key, head in producers.items() if records.group_of(key) == name}
-            for key, head in mine.items():
-                head.spans.extend(sorted(spans.get(key, []), key=lambda span: span.first_sequence))
-            replica.producers.load(list(mine.values()))
+            replica.producers.load(producers.of(name))
         for envelope in stamped:
             self._recover_stamped(envelope)
         self.restore_clock()

@@ -41,7 +41,7 @@ class Repair:
         gossip = machine.now >= self.gossip_due
         if gossip:
             self.gossip_due = machine.now + machine.settings.gossip_s
-        machine.catch_up.copying.on_tick()
+        machine.catch_up.snapshots.on_tick()
         for replica in machine.replicas.values():
             machine.catch_up.on_tick(replica)
             if not replica.is_active:
@@ -212,7 +212,7 @@ class Repair:
             # A process that was paused asks about thousands of envelopes at once, and one fetch brings them all: a
             # fetch for each answer would have its peers read the same piece of their logs thousands of times.
             if event.source in replica.peers and machine.now >= replica.fetch_due:
-                machine.catch_up.fetch(replica, event.source)
+                machine.catch_up.fetching.fetch(replica, event.source)
         for replica in machine.replicas.values():
             delivered = replica.delivered.get(id_)
             if delivered is not None and not delivered.buried:

@@ -12,11 +12,12 @@ from ordercast.core.finished import Finished
 from ordercast.core.ids import KEY_MIN, counter_of, incarnation_of, last_key_of, order_key, short, sn_of
 from ordercast.core.quorums import majority
 from ordercast.core.view import FIRST, Group
-from ordercast.protocols.idempotence import ProducerTable, Record
+from ordercast.protocols.celllog.group_log import GroupLog
+from ordercast.protocols.idempotence import Record
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.history import OwnHistory, Peer
 from ordercast.protocols.scalatom.settings import Settings
-from ordercast.v1.common_pb2 import Destination, Envelope, Header, RangeOutcome
+from ordercast.v1.common_pb2 import Destination, Envelope, Header
 from ordercast.v1.sequencer_pb2 import DeliveredRecord, DoneRecord, LogEntry, PositionRecord
 
 
@@ -46,16 +47,14 @@ class Retirement:
     below: int = 0
 
 
-class Replica:
+class Replica(GroupLog):
     def __init__(self, group: Group, process: str, settings: Settings, retirement: Retirement) -> None:
-        #: As in the latest view; and the configuration that this replica has started in, 0 if in none.
-        self.group = group
+        super().__init__(group, process, settings)
+        #: The configuration that this replica has started in, 0 if in none.
         self.started = 0
         #: It has started in the present one: it stamps, gossips and delivers. If not, it may be sealed in an
         #: earlier one, about to start, or a learner, and all it does is to copy the log.
         self.is_active = False
-        self.name = group.name
-        self.process = process
         #: `ts` of the paper. Each group has its own, so that groups do not disturb each other's numbers.
         self.clock = 0
         self.peers: dict[str, Peer] = {}
@@ -69,16 +68,8 @@ class Replica:
         #: The undecided envelope that its head has to wait for, when somebody last asked.
         self.head_waits_for: bytes | None = None
         self.queued: dict[bytes, bytes] = {}
-        #: The delivered prefix.
-        self.position = 0
-        self.offset = 0
+        #: The end of the delivered prefix.
         self.last_key = KEY_MIN
-        self.producers = ProducerTable(
-            group.name,
-            settings.idempotence_distance,
-            settings.idempotence_window,
-            settings.idempotence_producers,
-        )
         self.done: dict[int, Finished] = {}
         self.delivered: dict[bytes, Delivered] = {}
         self.retirement = retirement
@@ -90,13 +81,6 @@ class Replica:
         self.owes_gossip = False
         #: For the tick: has anything moved since?
         self.position_at_tick = 0
-        self.fetches = 0
-        self.fetch_due = 0.0
-        #: How far it has copied a log whose beginning is gone: what is there is not delivered before the state
-        #: came.
-        self.copied: int | None = None
-        #: How far the log goes, as those who send it last said.
-        self.head: int | None = None
 
     # ------------------------------------------------------------------------------------ configurations
 
@@ -113,11 +97,6 @@ class Replica:
             self.peers = {name: Peer() for name in group.replicas if name != self.process}
 
     @property
-    def is_member(self) -> bool:
-        """Of the present configuration, whether it has started or not."""
-        return self.process in self.group.replicas and self.process not in self.group.lost
-
-    @property
     def is_sealed(self) -> bool:
         """Of the configuration before, and whoever starts may ask it."""
         ended = self.group.ended_for(self.process)
@@ -132,7 +111,7 @@ class Replica:
     @property
     def is_stopped(self) -> bool:
         """It has no part in what comes."""
-        return self.process not in self.group.replicas and self.process not in self.group.learners
+        return self.process not in self.group.replicas and not self.is_learner
 
     # --------------------------------------------------------------------------- what may come before
 
@@ -251,7 +230,7 @@ class Replica:
         self._forget_open(id_)
         groups = tuple(destination.group for destination in header.destinations)
         entry = LogEntry(order_key=key, envelope=envelope, first_offset=self.offset)
-        entry.outcomes.extend(self.judge(header, groups, key))
+        entry.outcomes.extend(self.judge(header, groups, sn_of(key), key))
         changes = self.producers.changes()
         delivered = Delivered(key, self.position, rec_ts, list(header.destinations), header.gateway, self.started)
         self.delivered[id_] = delivered
@@ -261,15 +240,6 @@ class Replica:
         changes.append(self.position_record())
         changes += self.finish(header)
         return entry, changes
-
-    def judge(self, header: Header, groups: tuple[str, ...], key: bytes) -> list[RangeOutcome]:
-        """One outcome per range; the offset moves on by what is new."""
-        judged = []
-        for range_ in header.ranges:
-            outcome = self.producers.judge(range_, groups, sn_of(key), key, self.offset)
-            self.offset += sum(span.count for span in outcome.spans if not span.duplicate)
-            judged.append(outcome)
-        return judged
 
     def _forget_open(self, id_: bytes) -> None:
         self.unresolved.pop(id_, None)
@@ -365,15 +335,17 @@ class Replica:
         return (records.delivered(self.name, id_), self.delivered_message(id_).SerializeToString())
 
     def load_delivered(self, record: DeliveredRecord, rec_ts: int | None) -> None:
-        self.delivered[record.id] = Delivered(
-            record.order_key,
-            record.position,
-            rec_ts,
-            list(record.destinations),
-            record.gateway,
-            record.configuration or FIRST,
-            record.buried,
-        )
+        where, configuration = (record.order_key, record.position), record.configuration or FIRST
+        delivered = Delivered(*where, rec_ts, list(record.destinations), record.gateway, configuration)
+        delivered.buried = record.buried
+        self.delivered[record.id] = delivered
+
+    def clear_envelopes(self) -> list[Record]:
+        """What is known of single envelopes in the delivered prefix: a state replaces it, or the group is gone."""
+        changes: list[Record] = [(records.delivered(self.name, id_), None) for id_ in self.delivered]
+        changes += [(records.done(self.name, incarnation), None) for incarnation in self.done]
+        self.delivered, self.done = {}, {}
+        return changes
 
     def drop_open(self) -> None:
         """After the delivered prefix jumped ahead: forget the open envelopes that are now in it."""

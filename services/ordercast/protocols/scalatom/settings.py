@@ -1,28 +1,24 @@
 """What a domain that runs SCALATOM can set."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ordercast.core.ids import CLOCK_MAX
 from ordercast.core.level import LEVEL
 from ordercast.core.protocol import Setting
+from ordercast.protocols.celllog.setting_texts import InvalidSettings as InvalidSettings
+from ordercast.protocols.celllog.setting_texts import count_of, decimal_of, refuse_unknown
+from ordercast.protocols.celllog.settings import LogSettings
 from ordercast.protocols.forgetting import (
     IDEMPOTENCE_PRODUCERS,
     PRODUCERS_BOUNDS,
-    PRODUCERS_MAX,
     settings_at,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """Times say how long a fault is felt; none of them is a safety argument."""
-
-    #: How often the machine looks for what is overdue.
-    tick_s: float = 0.1
-    #: No word of a replica about an envelope for so long: relay, pull, ask, take over. Doubles each time.
-    silence_s: float = 0.3
+class Settings(LogSettings):
+    #: No word of a replica about an envelope for `silence_s`: relay, pull, ask, take over. Doubles each time.
     silence_s_max: float = 2.0
     #: Where decisions take long, silence is normal for longer: four times as long as they take, at most this.
     patience_s_max: float = 3.0
@@ -33,18 +29,6 @@ class Settings:
     gossip_s: float = 1.0
     #: The clock is reserved this far ahead, so that few receipts persist it (E7).
     clock_reserved: int = 1000
-    #: Idempotence state expires after this distance in sequence numbers. All replicas must agree on it. Numbers
-    #: rise by about two per envelope of the busiest group, and jump ahead where a clock was raised: keep it large.
-    idempotence_distance: int = 1_000_000_000
-    #: How many sequences per (producer, set) keep their offsets for repeated receipts.
-    idempotence_window: int = 4096
-    #: How many producers of a destination set are remembered (forgetting.py). All replicas must agree on it.
-    idempotence_producers: int = PRODUCERS_MAX
-    #: Entries of the log in one catch-up chunk, and their bytes; one entry goes whatever its size.
-    log_chunk: int = 64
-    log_chunk_bytes: int = 1 << 20
-    #: Who copies a log asks for no more than so much in a second, so that it leaves room for others.
-    copy_bytes_per_s: int = 64 << 20
     #: Envelopes that are handed over in one message to the next configuration, and their bytes.
     hand_over: int = 64
     #: Gossip an entry as soon as it may be, instead of when a decision makes somebody wait for it. The messages
@@ -65,13 +49,6 @@ class Settings:
 
 # -------------------------------------------------------------------------------------- as users write them
 
-
-class InvalidSettings(ValueError):  # noqa: N818 (it says what they are)
-    """The text names the setting and can be shown to users."""
-
-
-_INTEGER = re.compile(r"[0-9]{1,20}")
-_DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 #: What a domain may set, and within which bounds. `relay_eagerly` and `gossip_early` are for comparisons in the
 #: simulator.
@@ -109,28 +86,10 @@ def documented() -> tuple[Setting, ...]:
 def from_map(settings: Mapping[str, str], level: int = LEVEL) -> Settings:
     """What is not in the map keeps its default."""
     there = settings_at([*_SECONDS, *_COUNTS], level)
-    unknown = sorted(name for name in settings if name not in there)
-    if unknown:
-        names = ", ".join(repr(name[:64]) for name in unknown[:5])
-        raise InvalidSettings(f"no such setting: {names}; there are {', '.join(there)}")
-    seconds = {name: _seconds(name, settings[name]) for name in _SECONDS if name in settings}
-    counts = {name: _count(name, settings[name]) for name in _COUNTS if name in settings}
+    refuse_unknown(settings, there)
+    seconds = {n: decimal_of(n, settings[n], _SECONDS[n], "seconds") for n in _SECONDS if n in settings}
+    counts = {n: count_of(n, settings[n], _COUNTS[n]) for n in _COUNTS if n in settings}
     found = Settings(**seconds, **counts)  # type: ignore[arg-type]  # neither holds the name of a bool
     if found.silence_s_max < found.silence_s:
         raise InvalidSettings(f"silence_s_max ({found.silence_s_max}) is below silence_s ({found.silence_s})")
     return found
-
-
-def _seconds(name: str, text: str) -> float:
-    """Plain decimals only: what float() takes besides, as 'nan' or '1_0', nobody means."""
-    low, high = _SECONDS[name]
-    if not _DECIMAL.fullmatch(text) or not low <= float(text) <= high:
-        raise InvalidSettings(f"{name} has to be seconds from {low} to {high}, not {text[:64]!r}")
-    return float(text)
-
-
-def _count(name: str, text: str) -> int:
-    low, high = _COUNTS[name]
-    if not _INTEGER.fullmatch(text) or not low <= int(text) <= high:
-        raise InvalidSettings(f"{name} has to be a whole number from {low} to {high}, not {text[:64]!r}")
-    return int(text)

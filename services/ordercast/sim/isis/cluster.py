@@ -9,11 +9,12 @@ from ordercast.core.machine import Deliver, Effect, Interrupted
 from ordercast.core.view import names_of
 from ordercast.gateway.machine import Gateway
 from ordercast.protocols.isis.machine import Isis
+from ordercast.protocols.isis.protocol import ISIS
 from ordercast.protocols.isis.submission import IsisSubmission
 from ordercast.protocols.isis.telling import Told
 from ordercast.sim.checkers.producers import remembered
 from ordercast.sim.checkers.violation import Violation
-from ordercast.sim.client import Client, sign_seen
+from ordercast.sim.client import Client
 from ordercast.sim.cluster import Cluster
 from ordercast.sim.isis.caster import CastBoard, Caster
 from ordercast.sim.isis.checkers import Checker
@@ -63,7 +64,7 @@ class IsisCluster(Cluster[IsisScenario, ViewMembership]):
         return Gateway(name, submission, self.scenario.gateway_settings)
 
     def make_client(self, name: str) -> Client:
-        return Client(name, self.scenario.clients[name], self.board, sign_seen)
+        return Client(name, self.scenario.clients[name], self.board, ISIS.seen)
 
     def add_clients(self) -> None:
         for name in self.scenario.casters:

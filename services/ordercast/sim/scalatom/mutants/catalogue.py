@@ -17,7 +17,6 @@ from ordercast.protocols.idempotence import ProducerState, ProducerTable, SetKey
 from ordercast.protocols.paxos.acceptor import Acceptor, RoundKey
 from ordercast.protocols.paxos.proposer import Attempt, Proposer
 from ordercast.protocols.scalatom.catchup import CatchUp
-from ordercast.protocols.scalatom.copying import Copying
 from ordercast.protocols.scalatom.gossip import Gossiper
 from ordercast.protocols.scalatom.groups import Groups
 from ordercast.protocols.scalatom.held import Held
@@ -27,6 +26,7 @@ from ordercast.protocols.scalatom.machine import Scalatom
 from ordercast.protocols.scalatom.recovery import Recovery
 from ordercast.protocols.scalatom.repair import Repair
 from ordercast.protocols.scalatom.replica import Delivered, Replica, Retirement
+from ordercast.protocols.scalatom.snapshot import Snapshots
 from ordercast.protocols.scalatom.stamping import Stamping
 from ordercast.protocols.scalatom.submission import ScalatomSubmission
 from ordercast.sim.mutant import Mutant, register
@@ -310,11 +310,11 @@ def _finished_anywhere(self: Repair, name: str, delivered: Delivered) -> bool:
     return any(_is_finished_in(self, destination.group, delivered) for destination in delivered.destinations)
 
 
-_snapshot = Copying.snapshot
+_snapshot = Snapshots.snapshot
 
 
-@mutant("snapshot-without-the-done-table", "E8", (Copying, "snapshot"))
-def _no_done(self: Copying, replica: Replica) -> Snapshot:
+@mutant("snapshot-without-the-done-table", "E8", (Snapshots, "snapshot"))
+def _no_done(self: Snapshots, replica: Replica) -> Snapshot:
     snapshot = _snapshot(self, replica)
     del snapshot.done[:]
     return snapshot

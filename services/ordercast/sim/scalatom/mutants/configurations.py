@@ -13,11 +13,11 @@ from ordercast.protocols.paxos.handover import Part as VotesPart
 from ordercast.protocols.paxos.handover import Starting as VotesStarting
 from ordercast.protocols.paxos.handover import VotesHanding
 from ordercast.protocols.paxos.proposer import Attempt, Proposer
-from ordercast.protocols.scalatom.copying import Copying
 from ordercast.protocols.scalatom.handover import Handing, Part
 from ordercast.protocols.scalatom.history import Peer
 from ordercast.protocols.scalatom.machine import Scalatom
 from ordercast.protocols.scalatom.replica import Replica
+from ordercast.protocols.scalatom.snapshot import Snapshots
 from ordercast.sim.mutant import Mutant, register
 from ordercast.sim.scalatom.reconfiguration import Reconfiguration
 from ordercast.v1.consensus_pb2 import Votes
@@ -183,9 +183,9 @@ def _goes_on(self: Proposer, attempt: Attempt, now: float) -> list[Effect]:
 
 
 def _snapshot_without(field: str) -> Any:
-    whole = Copying.snapshot
+    whole = Snapshots.snapshot
 
-    def snapshot(self: Copying, replica: Replica) -> Snapshot:
+    def snapshot(self: Snapshots, replica: Replica) -> Snapshot:
         found = whole(self, replica)
         found.ClearField(field)  # type: ignore[arg-type]
         return found
@@ -197,7 +197,7 @@ RECONFIGURING.append(
     Mutant(
         "idempotence-state-not-carried-over",
         "state of the log",
-        ((Copying, "snapshot", _snapshot_without("producers")),),
+        ((Snapshots, "snapshot", _snapshot_without("producers")),),
         reconfigures=True,
     )
 )
@@ -205,7 +205,7 @@ RECONFIGURING.append(
     Mutant(
         "done-not-carried-over",
         "state of the log",
-        ((Copying, "snapshot", _snapshot_without("done")),),
+        ((Snapshots, "snapshot", _snapshot_without("done")),),
         reconfigures=True,
     )
 )

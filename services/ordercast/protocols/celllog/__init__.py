@@ -1,0 +1,1 @@
+"""A group's log: what every protocol that orders groups needs of it, written once."""
