@@ -50,7 +50,8 @@ def test_behind_a_place_that_nobody_knows_places_count_for_nothing():
 
 
 def test_a_placed_cast_that_nobody_has_is_skipped():
-    assert ending(contribution([0, 1], {0: (0, 1), 1: (1, 1)})) == [(1, 1)]
+    placed = {0: (0, 1), 1: (2, 1), 2: (1, 1)}
+    assert ending(contribution([0, 1, 1], placed)) == [(2, 1), (1, 1)], "and the places behind it count"
 
 
 def test_what_follows_something_lost_is_an_orphan():

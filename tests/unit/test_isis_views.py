@@ -101,8 +101,10 @@ def test_a_cut_on_disk_is_known_again_after_a_restart():
     company.crash("n1")
     company.define("a", "n2 n3")
     company.crash("n3")
+    company.hold("n2", "n3")  # who would say it again
     company.restart("n3")
     assert company.replica("n3").cut is not None
+    company.release("n2", "n3")
     company.complete("a")
     assert company.log("n3") == "m1"
 
