@@ -12,7 +12,7 @@ from ordercast.client.session import Session
 from ordercast.client.types import Receipt
 from ordercast.core.ids import envelope_id, order_key, pack_u64, unpack_u64
 from ordercast.gateway.producer import Producer, Waiting
-from ordercast.protocols.idempotence import ProducerTable
+from ordercast.protocols.celllog.idempotence import ProducerTable
 from ordercast.v1.common_pb2 import REFUSAL_FENCED, REFUSAL_UNSPECIFIED, Message, ProducerRange
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,

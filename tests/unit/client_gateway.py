@@ -19,7 +19,7 @@ from grpc_status import rpc_status
 
 from ordercast.core.ids import envelope_id, order_key, pack_u64, sn_of
 from ordercast.core.silence import ALIVE_MS
-from ordercast.protocols.idempotence import ProducerTable
+from ordercast.protocols.celllog.idempotence import ProducerTable
 from ordercast.v1.common_pb2 import (
     REFUSAL_FENCED,
     REFUSAL_UNSPECIFIED,

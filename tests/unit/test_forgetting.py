@@ -11,8 +11,8 @@ from ordercast.core.ids import envelope_id, order_key
 from ordercast.core.level import LEVEL
 from ordercast.gateway.producer import label_of
 from ordercast.protocols import catalogue
-from ordercast.protocols.forgetting import CLIENTS_LEVEL, PRODUCERS_MAX, common_length
-from ordercast.protocols.idempotence import (
+from ordercast.protocols.celllog.forgetting import CLIENTS_LEVEL, PRODUCERS_MAX, common_length
+from ordercast.protocols.celllog.idempotence import (
     PRODUCER,
     ProducerTable,
     producer_of_span,

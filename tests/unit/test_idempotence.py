@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordercast.core.ids import envelope_id, order_key
-from ordercast.protocols.idempotence import ProducerTable
+from ordercast.protocols.celllog.idempotence import ProducerTable
 from ordercast.v1.common_pb2 import REFUSAL_FENCED, REFUSAL_GAP, REFUSAL_UNSPECIFIED, RangeOutcome, Span
 from ordercast.v1.sequencer_pb2 import ProducerRecord
 from tests.unit.driving import range_of

@@ -6,7 +6,7 @@ import pytest
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX
-from ordercast.protocols.producer_records import check_records
+from ordercast.protocols.celllog.producer_records import check_records
 from ordercast.v1.common_pb2 import Span
 from ordercast.v1.sequencer_pb2 import ProducerRecord
 

@@ -16,7 +16,7 @@ from ordercast.gateway.opened import Open
 from ordercast.gateway.producer import Producer, Waiting
 from ordercast.gateway.ranges import ranges_of
 from ordercast.gateway.turns import as_fit
-from ordercast.protocols.forgetting import CLIENTS_LEVEL
+from ordercast.protocols.celllog.forgetting import CLIENTS_LEVEL
 from ordercast.v1.common_pb2 import Batch, Envelope, Header
 
 if TYPE_CHECKING:

@@ -23,11 +23,11 @@ from ordercast.core.machine import Deliver, Receive, ResetLog
 from ordercast.protocols.celllog import who
 from ordercast.protocols.celllog.fetching import Fetching
 from ordercast.protocols.celllog.giving import Giving
+from ordercast.protocols.celllog.idempotence import Record
 from ordercast.protocols.celllog.pieces import check_piece
 from ordercast.protocols.celllog.records import copied_record
 from ordercast.protocols.celllog.snapshots import Snapshots
 from ordercast.protocols.celllog.stepping import LogMachine, R
-from ordercast.protocols.idempotence import Record
 from ordercast.v1.sequencer_pb2 import FetchLog, LogChunk, LogEntry, Snapshot, SnapshotAsk, SnapshotPart
 
 #: What a machine that has logs handles, beside what is its protocol's own.

@@ -6,9 +6,9 @@ reach the same verdicts.
 """
 
 from ordercast.core.view import Group
+from ordercast.protocols.celllog.idempotence import ProducerTable, Record
 from ordercast.protocols.celllog.records import copied_record
 from ordercast.protocols.celllog.settings import LogSettings
-from ordercast.protocols.idempotence import ProducerTable, Record
 from ordercast.v1.common_pb2 import Header, RangeOutcome
 from ordercast.v1.sequencer_pb2 import Snapshot
 

@@ -8,9 +8,9 @@ A protocol keeps how far its log goes under a key of its own, for what it keeps 
 """
 
 from ordercast.core.ids import pack_u64
-from ordercast.protocols.idempotence import PRODUCER as PRODUCER
-from ordercast.protocols.idempotence import SPAN as SPAN
-from ordercast.protocols.idempotence import Record
+from ordercast.protocols.celllog.idempotence import PRODUCER as PRODUCER
+from ordercast.protocols.celllog.idempotence import SPAN as SPAN
+from ordercast.protocols.celllog.idempotence import Record
 
 COPIED = b"y"
 #: Each key of these kinds begins with the name of its group.

@@ -4,8 +4,8 @@ A producer's head and each of its spans are records of their own, so that a deli
 in no order that would help.
 """
 
+from ordercast.protocols.celllog.idempotence import PRODUCER, SPAN, producer_of_span
 from ordercast.protocols.celllog.records import group_of
-from ordercast.protocols.idempotence import PRODUCER, SPAN, producer_of_span
 from ordercast.v1.common_pb2 import Span
 from ordercast.v1.sequencer_pb2 import ProducerRecord
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ordercast.protocols.forgetting import PRODUCERS_MAX
+from ordercast.protocols.celllog.forgetting import PRODUCERS_MAX
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from google.protobuf.message import DecodeError
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX
 from ordercast.core.machine import Receive, Send
+from ordercast.protocols.celllog.producer_records import check_records
 from ordercast.protocols.celllog.stepping import LogMachine, R
-from ordercast.protocols.producer_records import check_records
 from ordercast.v1.sequencer_pb2 import ProducerRecord, Snapshot, SnapshotAsk, SnapshotPart
 
 #: A snapshot that nobody asked for so long is dropped.

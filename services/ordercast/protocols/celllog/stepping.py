@@ -6,8 +6,8 @@ from ordercast.core.machine import Effect, Event, Persist, Send
 from ordercast.core.view import Group, OtherConfiguration, UnknownGroup, View
 from ordercast.protocols.celllog import who
 from ordercast.protocols.celllog.group_log import GroupLog
+from ordercast.protocols.celllog.idempotence import Record
 from ordercast.protocols.celllog.settings import LogSettings
-from ordercast.protocols.idempotence import Record
 
 R = TypeVar("R", bound=GroupLog)
 

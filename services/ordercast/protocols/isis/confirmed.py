@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ordercast.core.view import View
-from ordercast.protocols.idempotence import Record
+from ordercast.protocols.celllog.idempotence import Record
 from ordercast.protocols.isis import records, times
 from ordercast.protocols.isis.replica import Replica
 from ordercast.protocols.isis.times import Stamp, Time, Times

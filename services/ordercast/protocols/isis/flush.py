@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import Receive, Send
 from ordercast.core.view import Group
-from ordercast.protocols.idempotence import Record
+from ordercast.protocols.celllog.idempotence import Record
 from ordercast.protocols.isis import cut, records, times
 from ordercast.protocols.isis.checking import (
     FORWARDED_MAX,

@@ -9,7 +9,7 @@ from collections import deque
 from ordercast.core.ids import pack_u64
 from ordercast.core.view import FIRST, Group, names_of
 from ordercast.protocols.celllog.group_log import GroupLog
-from ordercast.protocols.idempotence import Record
+from ordercast.protocols.celllog.idempotence import Record
 from ordercast.protocols.isis import records, times
 from ordercast.protocols.isis.era import Era, key_of
 from ordercast.protocols.isis.flush import Attempt

@@ -6,14 +6,14 @@ from enum import StrEnum
 
 from ordercast.core.level import LEVEL
 from ordercast.core.protocol import Setting
-from ordercast.protocols.celllog.setting_texts import InvalidSettings as InvalidSettings
-from ordercast.protocols.celllog.setting_texts import count_of, decimal_of, is_count, refuse_unknown
-from ordercast.protocols.celllog.settings import LogSettings
-from ordercast.protocols.forgetting import (
+from ordercast.protocols.celllog.forgetting import (
     IDEMPOTENCE_PRODUCERS,
     PRODUCERS_BOUNDS,
     settings_at,
 )
+from ordercast.protocols.celllog.setting_texts import InvalidSettings as InvalidSettings
+from ordercast.protocols.celllog.setting_texts import count_of, decimal_of, is_count, refuse_unknown
+from ordercast.protocols.celllog.settings import LogSettings
 
 
 class Ordering(StrEnum):

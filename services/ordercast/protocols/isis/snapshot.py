@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ordercast.protocols.celllog import snapshots
+from ordercast.protocols.celllog.idempotence import ProducerTable
 from ordercast.protocols.celllog.snapshots import Offer
-from ordercast.protocols.idempotence import ProducerTable
 from ordercast.protocols.isis.replica import Replica
 from ordercast.v1.sequencer_pb2 import Snapshot, SnapshotAsk
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from ordercast.core.ids import unpack_u64
 from ordercast.core.machine import Interrupted, Observe, Progress, ResetLog, Send
 from ordercast.core.view import FIRST, Group, View
+from ordercast.protocols.celllog.idempotence import Record
 from ordercast.protocols.celllog.saved_producers import SavedProducers
-from ordercast.protocols.idempotence import Record
 from ordercast.protocols.isis import records, times
 from ordercast.protocols.isis.era import Era, key_of
 from ordercast.protocols.isis.replica import Replica

@@ -16,7 +16,7 @@ from ordercast.core.ids import CLOCK_MAX, KEY_BYTES, KEY_MIN, sn_of
 from ordercast.core.machine import LogRead
 from ordercast.core.view import OtherConfiguration, names_of
 from ordercast.protocols.celllog.copying import Copying
-from ordercast.protocols.idempotence import Record
+from ordercast.protocols.celllog.idempotence import Record
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.replica import Replica
 from ordercast.protocols.scalatom.snapshot import Snapshots

@@ -15,7 +15,7 @@ from ordercast.core.ids import CLOCK_MAX, ID_BYTES, sn_of
 from ordercast.core.machine import Observe, Persist, Receive, Send
 from ordercast.core.quorums import has_majority
 from ordercast.core.view import Group, OtherConfiguration, names_of
-from ordercast.protocols.idempotence import Record
+from ordercast.protocols.celllog.idempotence import Record
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.replica import Replica

@@ -53,8 +53,8 @@ from ordercast.core.machine import (
 from ordercast.core.view import Group, UnknownGroup
 from ordercast.protocols.celllog.copying import MESSAGES
 from ordercast.protocols.celllog.fetching import COPY_TIMER
+from ordercast.protocols.celllog.idempotence import Record
 from ordercast.protocols.celllog.stepping import LogMachine
-from ordercast.protocols.idempotence import Record
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.catchup import CatchUp
 from ordercast.protocols.scalatom.gossip import Gossiper

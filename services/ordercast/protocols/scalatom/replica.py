@@ -13,7 +13,7 @@ from ordercast.core.ids import KEY_MIN, counter_of, incarnation_of, last_key_of,
 from ordercast.core.quorums import majority
 from ordercast.core.view import FIRST, Group
 from ordercast.protocols.celllog.group_log import GroupLog
-from ordercast.protocols.idempotence import Record
+from ordercast.protocols.celllog.idempotence import Record
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.history import OwnHistory, Peer
 from ordercast.protocols.scalatom.settings import Settings

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from ordercast.core.ids import CLOCK_MAX
 from ordercast.core.level import LEVEL
 from ordercast.core.protocol import Setting
-from ordercast.protocols.celllog.setting_texts import InvalidSettings as InvalidSettings
-from ordercast.protocols.celllog.setting_texts import count_of, decimal_of, refuse_unknown
-from ordercast.protocols.celllog.settings import LogSettings
-from ordercast.protocols.forgetting import (
+from ordercast.protocols.celllog.forgetting import (
     IDEMPOTENCE_PRODUCERS,
     PRODUCERS_BOUNDS,
     settings_at,
 )
+from ordercast.protocols.celllog.setting_texts import InvalidSettings as InvalidSettings
+from ordercast.protocols.celllog.setting_texts import count_of, decimal_of, refuse_unknown
+from ordercast.protocols.celllog.settings import LogSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, ID_BYTES, KEY_BYTES, KEY_MIN, sn_of
 from ordercast.core.machine import Persist
 from ordercast.protocols.celllog import snapshots
+from ordercast.protocols.celllog.idempotence import Record
 from ordercast.protocols.celllog.snapshots import Offer
-from ordercast.protocols.idempotence import Record
 from ordercast.protocols.scalatom.replica import Replica
 from ordercast.v1.sequencer_pb2 import Snapshot, SnapshotAsk
 

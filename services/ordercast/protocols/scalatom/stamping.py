@@ -13,7 +13,7 @@ from ordercast.core.ids import CLOCK_MAX, ID_BYTES, counter_of, incarnation_of, 
 from ordercast.core.machine import Observe, Persist, Receive, Send
 from ordercast.core.quorums import has_majority
 from ordercast.core.view import OtherConfiguration, UnknownGroup
-from ordercast.protocols.idempotence import Record
+from ordercast.protocols.celllog.idempotence import Record
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.replica import Replica

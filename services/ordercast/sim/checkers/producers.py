@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ordercast.protocols.idempotence import ProducerTable, SetKey
+from ordercast.protocols.celllog.idempotence import ProducerTable, SetKey
 from ordercast.sim.checkers.violation import Violation
 from ordercast.v1.sequencer_pb2 import ProducerRecord
 

@@ -12,8 +12,8 @@ from ordercast.core.quorums import majority
 from ordercast.core.submission import Submitted
 from ordercast.core.view import Group
 from ordercast.gateway.producer import Producer
-from ordercast.protocols.forgetting import DestinationSet
-from ordercast.protocols.idempotence import ProducerState, ProducerTable, SetKey
+from ordercast.protocols.celllog.forgetting import DestinationSet
+from ordercast.protocols.celllog.idempotence import ProducerState, ProducerTable, SetKey
 from ordercast.protocols.paxos.acceptor import Acceptor, RoundKey
 from ordercast.protocols.paxos.proposer import Attempt, Proposer
 from ordercast.protocols.scalatom.catchup import CatchUp

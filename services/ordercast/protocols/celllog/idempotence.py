@@ -26,8 +26,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ordercast.core.ids import pack_u64
-from ordercast.protocols.forgetting import PRODUCERS_MAX, DestinationSet, Queue
-from ordercast.protocols.places import (
+from ordercast.protocols.celllog.forgetting import PRODUCERS_MAX, DestinationSet, Queue
+from ordercast.protocols.celllog.places import (
     Place,
     Places,
     appended,

@@ -26,7 +26,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ordercast.protocols.idempotence import ProducerState, SetKey
+    from ordercast.protocols.celllog.idempotence import ProducerState, SetKey
 
 #: All replicas have to have the same default: another one takes a higher level (core/level.py).
 PRODUCERS_MAX = 16_384

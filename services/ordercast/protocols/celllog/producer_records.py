@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX
-from ordercast.protocols.places import ORDER_KEY_BYTES_MAX
+from ordercast.protocols.celllog.places import ORDER_KEY_BYTES_MAX
 from ordercast.v1.sequencer_pb2 import ProducerRecord
 
 
