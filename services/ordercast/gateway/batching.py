@@ -40,21 +40,21 @@ class Batching:
         #: Something changed since envelopes were last filled, so that anything may leave; or one request came that
         #: may.
         self.may_fill = False
-        self._came: Producer | None = None
+        self.came: Producer | None = None
 
     def add(self, producer: Producer, item: Waiting) -> None:
         self.waiting_bytes += item.size
         self.waiting[producer.id] = producer
         # Others could not leave before it came, and to look at all that waits with each request would take long.
         if self._has_room(item.groups) and item.groups not in producer.busy_sets():
-            self._came = producer
+            self.came = producer
 
     def fill(self) -> None:
         if self.may_fill:
             self._fill_envelopes(self.waiting.values())
-        elif self._came is not None:
-            self._fill_envelopes([self._came])
-        self.may_fill, self._came = False, None
+        elif self.came is not None:
+            self._fill_envelopes([self.came])
+        self.may_fill, self.came = False, None
 
     def answered(self, opened: Open) -> None:
         self.may_fill = True

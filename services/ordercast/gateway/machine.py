@@ -110,7 +110,8 @@ class Gateway:
                 self.incarnation = self.connected[self.process] = event.incarnation
             case _:
                 pass
-        self.batching.fill()
+        if self.batching.may_fill or self.batching.came is not None:
+            self.batching.fill()
         if (self.open or self.batching.waiting) and not self._is_ticking:
             self._is_ticking = True
             self.out.append(SetTimer(TICK, self.settings.tick_s))
@@ -192,7 +193,8 @@ class Gateway:
         opened = self._opened(event)
         if opened is not None:
             self.submission.on_report(opened, event)
-            self._finish(opened)
+            if opened.answered:
+                self._finish(opened)
         self._hear(event.source)
 
     def _on_delivered(self, event: Receive) -> None:
@@ -211,7 +213,8 @@ class Gateway:
                 refused = any(o.refusal for d in opened.delivered.values() for o in d.outcomes)
                 detail = "refused" if refused else ",".join(opened.groups)
                 self.out.append(Observe("answered", delivered.id, detail))
-        self._finish(opened)
+        if opened.answered:
+            self._finish(opened)
 
     def _answer(self, opened: Open) -> None:
         """One replica of each destination group has delivered; payload and decision are durable already."""
@@ -233,7 +236,7 @@ class Gateway:
                 self.out.append(Send(clients, reply))
 
     def _finish(self, opened: Open) -> None:
-        if opened.answered and self.submission.is_finished(opened):
+        if self.submission.is_finished(opened):
             del self.open[opened.envelope.header.id]
             self.batching.finished(opened)
             self.submission.on_finished(opened)
