@@ -1,0 +1,197 @@
+"""A cluster for protocols that need nothing of their own to be simulated: one for all that have logs in one order.
+
+It takes the machines and the submission from the protocol's value, draws scenarios with the faults that all
+protocols are tried with, and checks what follows from the trait `orders: across`: all replicas of a group have the
+same log, every message is in all of its groups once, receipts tell the truth, and there is one order over groups,
+which respects what senders had seen. So a package of its own needs a `Trial` and mutants, and little else.
+"""
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any, ClassVar
+
+from ordercast.core.level import LEVEL
+from ordercast.core.machine import KeepsIncarnations, Machine, Retired
+from ordercast.core.protocol import Protocol
+from ordercast.core.view import FIRST
+from ordercast.gateway.machine import Gateway
+from ordercast.gateway.settings import GatewaySettings
+from ordercast.sim.checkers import ending, order, producers
+from ordercast.sim.checkers.logs import LogChecker
+from ordercast.sim.checkers.violation import Violation
+from ordercast.sim.cluster import Cluster
+from ordercast.sim.faults import Faults
+from ordercast.sim.membership import Membership
+from ordercast.sim.network import NetworkSettings
+from ordercast.sim.process import Factory
+from ordercast.sim.scenario import Scenario, draw_client, draw_faults
+from ordercast.v1.membership_pb2 import DomainView, GroupView
+
+#: How often retention and retirement have their turn.
+CHORES_S = 0.3
+
+
+def draw(seed: int, settings: Mapping[str, str]) -> Scenario:
+    """Three to five nodes, and two to four groups of one or three replicas, in a domain with these settings."""
+    random = Random(f"{seed}/scenario")
+    nodes = [f"n{index + 1}" for index in range(random.choice([3, 3, 4, 5]))]
+    gateways = ["g1", "g2"] if random.random() < 0.7 else nodes[-2:]
+    view = DomainView(domain="sim", number=1, level=LEVEL)
+    for name in "abcd"[: random.choice([2, 3, 4])]:
+        replicas = sorted(random.sample(nodes, random.choice([3, 3, 3, 1])))
+        view.groups.append(GroupView(group=name, configuration=FIRST, replicas=replicas))
+    groups = [group.group for group in view.groups]
+    healing_at = random.choice([1.0, 2.0, 4.0])
+    clients = {f"c{i + 1}": draw_client(random, groups, gateways, healing_at) for i in range(random.randint(2, 4))}
+    return Scenario(
+        nodes,
+        gateways,
+        view,
+        clients,
+        NetworkSettings(
+            delay_s=random.choice([0.001, 0.003, 0.01]),
+            slow=random.choice([0.0, 0.1, 0.4]),
+            loss=random.choice([0.0, 0.0, 0.05, 0.3]),
+        ),
+        dict(settings),
+        GatewaySettings(
+            envelopes_open_max=random.choice([2, 4, 64]),
+            envelope_messages_max=random.choice([4, 1024]),
+            producer_messages_max=random.choice([8, 256]),
+        ),
+        healing_at,
+        draw_faults(random),
+        disk_delay_s=random.choice([0.0002, 0.001, 0.005]),
+        clock_rates={node: random.choice([1.0, 1.0, 0.5, 2.0]) for node in nodes},
+        retention=random.choice([None, 0, 3]),
+    )
+
+
+def begin(cluster: "StandardCluster", seed: int, faults: Faults) -> None:
+    """The chores of every run: retention, and the retirement of gateway incarnations that are over."""
+    world, scenario = cluster.world, cluster.scenario
+
+    def again() -> None:
+        if scenario.retention is not None:
+            cluster.truncate(scenario.retention)
+        cluster.retire()
+        world.after(CHORES_S, again)
+
+    world.after(CHORES_S, again)
+
+
+class StandardCluster(Cluster[Scenario, Membership]):
+    #: What is simulated: a subclass says so.
+    protocol: ClassVar[Protocol]
+    #: Which buffers of the protocol's machines are empty when all has come to rest, by role.
+    empty: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    rest_s_max = 300.0
+
+    def __init__(self, scenario: Scenario, seed: int | str, *, tracing: bool = False) -> None:
+        self.keeper = self.protocol.name
+        super().__init__(scenario, seed, tracing=tracing)
+        self.logs = LogChecker(self.board, {g.group: tuple(g.replicas) for g in scenario.view.groups})
+        self._by_kind: dict[str, int] = {}
+        self.world.on_deliver = self.logs.on_deliver
+        self.world.on_commit = self.logs.on_commit
+        self.world.on_log_reset = self.logs.on_log_reset
+        self.world.on_send = self._count
+
+    def make_membership(self) -> Membership:
+        return Membership(self.world, self.scenario.view, self.gone)
+
+    def roles(self, name: str) -> dict[str, Factory]:
+        made = self._machines(name)
+        if self.protocol.acceptor is not None:
+            made |= self.protocol.acceptor(name)
+        return {role: self._factory(name, role) for role in made}
+
+    def _machines(self, name: str) -> dict[str, Machine]:
+        return self.protocol.replica(name, self.scenario.settings, observe=self.world.tracing)
+
+    def _factory(self, name: str, role: str) -> Factory:
+        def make() -> Machine:
+            machines = self._machines(name)
+            if role in machines or self.protocol.acceptor is None:
+                return machines[role]
+            return self.protocol.acceptor(name)[role]
+
+        return make
+
+    def make_gateway(self, name: str) -> Gateway:
+        submission = self.protocol.submission(self.scenario.settings)
+        return Gateway(name, submission, self.scenario.gateway_settings, observe=self.world.tracing)
+
+    @property
+    def delivered(self) -> int:
+        return self.logs.delivered
+
+    @property
+    def by_kind(self) -> dict[str, int]:
+        return self._by_kind
+
+    def _count(self, source: str, to: Any, message: Any, size: int) -> None:
+        kind = type(message).__name__
+        self._by_kind[kind] = self._by_kind.get(kind, 0) + sum(1 for name in to if name != source)
+
+    # ------------------------------------------------------------------------------------------------- faults
+
+    def lose_for_good(self, name: str) -> None:
+        """A node goes, with its disk, and membership knows it: its groups have it among those that are lost."""
+        self.gone[name] = None
+        self.world.processes[name].crash()
+        for group in self.membership.groups.values():
+            if name in group.replicas and name not in group.lost:
+                group.lost.append(name)
+        self.membership.change("disk_lost", name)
+
+    def retire(self) -> int:
+        """What membership does when it has heard from everyone: see core.machine.Retired."""
+        processes = self.world.processes
+        if any(not process.up and name not in self.gone for name, process in processes.items()):
+            return 0
+        up = [process for process in processes.values() if process.up]
+        machines = [slot.machine for process in up for slot in process.slots.values()]
+        open_ = [machine.oldest_open() for machine in machines if isinstance(machine, KeepsIncarnations)]
+        below = min([process.incarnation for process in up if "gateway" in process.factories] + open_)
+        for process in up:
+            process.tell_all(Retired(*process.clock(), below))
+        return below
+
+    # -------------------------------------------------------------------------------------------- what must hold
+
+    def unfinished(self) -> str:
+        late = self.membership.who_is_late()
+        if late:
+            return f"{late} does not know the latest view"
+        waits = ending.unfinished(self.world, self.logs.groups, self.clients)
+        if waits:
+            return waits
+        for process in self.world.processes.values():
+            for role, buffers in self.empty.items():
+                there = process.slots[role].machine.buffers() if process.up and role in process.slots else {}
+                for buffer in buffers:
+                    if there.get(buffer):
+                        return f"{process.name}/{role} has {there[buffer]} {buffer}"
+        return ""
+
+    def judge(self) -> None:
+        self.run_to_rest(self.world.now + self.rest_s_max)
+        groups = self.logs.groups
+        ending.check_bodies(self.world, self.logs, self.floors)
+        ending.check_all_or_nothing(self.logs)
+        ending.check_receipts(self.logs, self.board)
+        ending.check_retired(self.world, self.retire())
+        self._check_producers()
+        order.check_fifo(groups, self.board)
+        order.check_causality(groups, self.board)
+        order.check_acyclic(groups, self.board)
+        if self.world.refusals:
+            raise Violation("refused", self.world.refusals[0])
+
+    def _check_producers(self) -> None:
+        """What the replicas of a group remember follows from its log, so it is the same in all of them."""
+        for group, log in self.logs.groups.items():
+            up = [name for name in log.replicas if self.world.processes[name].up]
+            tables = {name: self.machine(name, self.keeper).replicas[group].producers for name in up}
+            producers.check_replicas(group, tables)
