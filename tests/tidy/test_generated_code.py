@@ -64,3 +64,11 @@ def test_the_proto_files_follow_the_rules_of_buf():
     buf = shutil.which("buf", path=Path(sys.executable).parent) or shutil.which("buf")
     assert buf, "buf is not installed: run `make setup`"
     run(buf, "lint", PROTO)
+
+
+def test_the_committed_code_of_the_example_of_a_protocol_is_what_protoc_generates(tmp_path):
+    example = rules.ROOT / "examples" / "protocol"
+    outputs = [f"--python_out={tmp_path}", f"--pyi_out={tmp_path}"]
+    file = example / "ordercast_tandem" / "tandem.proto"
+    run(sys.executable, "-m", "grpc_tools.protoc", "-I", PROTO, "-I", example, *outputs, file)
+    assert generated_files(tmp_path / "ordercast_tandem") == generated_files(example / "ordercast_tandem")
