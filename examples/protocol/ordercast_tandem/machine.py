@@ -41,7 +41,7 @@ from ordercast.core.machine import (
     ViewChanged,
 )
 from ordercast.core.view import View
-from ordercast.protocols.idempotence import Record
+from ordercast.protocols.celllog.idempotence import Record
 from ordercast.v1.common_pb2 import Header
 from ordercast.v1.membership_pb2 import DomainView
 from ordercast.v1.sequencer_pb2 import Disseminate

@@ -105,7 +105,7 @@ TANDEM = Protocol(
     replica=replica,
     submission=submission,
     seen=NumberCodec(),
-    # p<group>: how far the log is delivered; s, w: the group's producers (ordercast.protocols.idempotence).
+    # p<group>: how far the log is delivered; s, w: the group's producers (protocols.celllog.idempotence).
     records=GroupRecords((b"p", b"s", b"w"), group_in, b"p", lambda value: unpack_u64(value[:8])),
     stages={"numbered": Stage("number"), "delivered": Stage("deliver", ("numbered",))},
 )

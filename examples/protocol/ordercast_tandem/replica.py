@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from ordercast.core.ids import pack_u64, unpack_u64
 from ordercast.core.machine import Deliver, Effect, Observe, Persist, Send
 from ordercast.core.view import names_of
-from ordercast.protocols.idempotence import PRODUCER, SPAN, ProducerTable, Record, producer_of_span
+from ordercast.protocols.celllog.idempotence import PRODUCER, SPAN, ProducerTable, Record, producer_of_span
 from ordercast.v1.common_pb2 import Span
 from ordercast.v1.sequencer_pb2 import EnvelopeDelivered, LogEntry, ProducerRecord
 from ordercast_tandem.tandem_pb2 import Have, Numbered
