@@ -3,7 +3,7 @@
 from ordercast.core.ids import incarnation_of
 from ordercast.core.machine import Ended
 from ordercast.protocols.scalatom.settings import Settings
-from ordercast.sim.checkers.ending import check_retired
+from ordercast.sim.scalatom.ending import check_retired
 from ordercast.sim.scalatom.mutants.catalogue import CATALOGUE
 from ordercast.sim.scalatom.stage import ACCEPTORS, Stage
 from ordercast.v1.common_pb2 import Batch

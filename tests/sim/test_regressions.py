@@ -2,7 +2,7 @@
 
 from ordercast.core.ids import last_key_of
 from ordercast.core.machine import Ended
-from ordercast.sim.checkers.ending import check_retired
+from ordercast.sim.scalatom.ending import check_retired
 from ordercast.sim.scalatom.stage import ACCEPTORS, Stage
 from ordercast.v1.common_pb2 import Batch
 

@@ -4,15 +4,6 @@ import pytest
 
 from tests.tidy import rules
 
-_SIM = "the simulator has a harness of its own for each protocol"
-#: Modules and packages that still name a protocol, and why. One that has become clean has to be taken out.
-REMAINING = {
-    "ordercast.cli.sim": _SIM,
-    "ordercast.sim.checkers.ending": _SIM,
-    "ordercast.sim.checkers.logs": _SIM,
-    "ordercast.sim.checkers.order": _SIM,
-}
-
 
 def named_in() -> dict[str, list[str]]:
     """By module, the lines that name a protocol."""
@@ -23,18 +14,9 @@ def named_in() -> dict[str, list[str]]:
     return {module: errors for module, errors in found.items() if errors}
 
 
-def remains(module: str) -> list[str]:
-    return [known for known in REMAINING if rules.within(module, known)]
-
-
 def test_no_module_but_a_protocols_own_names_it():
     assert rules.protocol_names(), "there are protocols"
-    assert [error for module, errors in named_in().items() if not remains(module) for error in errors] == []
-
-
-def test_what_has_become_clean_is_no_exception_any_more():
-    used = {known for module in named_in() for known in remains(module)}
-    assert sorted(used) == sorted(REMAINING)
+    assert [error for errors in named_in().values() for error in errors] == []
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,8 @@ def sim(
 
     Exit code 1 if a property was violated, or with --mutants if a mutant was not caught.
 
-    Examples: `ordercast sim scalatom --seeds 2000 --jobs 2` · `ordercast sim scalatom --seed 7 --trace` ·
-    `ordercast sim scalatom --reconfigure --seeds 2000` · `ordercast sim isis --mutants`
+    Examples, for a protocol P: `ordercast sim P --seeds 2000 --jobs 2` · `ordercast sim P --seed 7 --trace` ·
+    `ordercast sim P --reconfigure --seeds 2000` · `ordercast sim P --mutants`
     """
     if protocol not in names():
         raise typer.BadParameter(f"no protocol is called {protocol!r}: there are {', '.join(names())}")

@@ -164,16 +164,7 @@ class StandardCluster(Cluster[Scenario, Membership]):
         late = self.membership.who_is_late()
         if late:
             return f"{late} does not know the latest view"
-        waits = ending.unfinished(self.world, self.logs.groups, self.clients)
-        if waits:
-            return waits
-        for process in self.world.processes.values():
-            for role, buffers in self.empty.items():
-                there = process.slots[role].machine.buffers() if process.up and role in process.slots else {}
-                for buffer in buffers:
-                    if there.get(buffer):
-                        return f"{process.name}/{role} has {there[buffer]} {buffer}"
-        return ""
+        return ending.unfinished(self.world, self.logs.groups, self.clients, self.empty)
 
     def judge(self) -> None:
         self.run_to_rest(self.world.now + self.rest_s_max)
@@ -181,7 +172,7 @@ class StandardCluster(Cluster[Scenario, Membership]):
         ending.check_bodies(self.world, self.logs, self.floors)
         ending.check_all_or_nothing(self.logs)
         ending.check_receipts(self.logs, self.board)
-        ending.check_retired(self.world, self.retire())
+        ending.check_all_retired(self.world, self.retire())
         self._check_producers()
         order.check_fifo(groups, self.board)
         order.check_causality(groups, self.board)

@@ -1,15 +1,11 @@
 """What must hold once faults have stopped and everything has come to rest.
 
-[SCALATOM TO1, TO2] Everything sent is delivered at every replica of its groups; receipts tell the truth; and
-nothing is left in any buffer but what is bounded by a setting.
+Everything sent is delivered at every replica of its groups; receipts tell the truth; and nothing is left in any
+buffer. What a protocol keeps beyond that, and how much of it, is checked with the protocol.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from ordercast.core.machine import NamesGroups
-from ordercast.gateway.settings import GatewaySettings
-from ordercast.protocols.scalatom import records
 from ordercast.sim.board import Board, name_of
 from ordercast.sim.checkers.logs import GroupLog, LogChecker
 from ordercast.sim.checkers.violation import Violation
@@ -67,8 +63,17 @@ def check_all_or_nothing(logs: LogChecker) -> None:
                     raise Violation("agreement", f"{name_of(key)} was delivered in {name} but not in {other}")
 
 
-def unfinished(world: World, groups: Mapping[str, GroupLog], clients: list[Client]) -> str:
-    """Why the run is not over, or an empty string."""
+#: What is empty in gateways after everything has come to rest.
+OF_GATEWAYS = ("waiting", "unanswered", "open")
+
+
+def unfinished(
+    world: World, groups: Mapping[str, GroupLog], clients: list[Client], empty: Mapping[str, Sequence[str]]
+) -> str:
+    """Why the run is not over, or an empty string.
+
+    `empty`: by role, buffers of other machines that are empty when it is.
+    """
     for client in clients:
         if not client.is_done:
             return f"{client.name} still waits for {client.waits_for()}"
@@ -81,70 +86,15 @@ def unfinished(world: World, groups: Mapping[str, GroupLog], clients: list[Clien
                     return f"{replica} has {end} of {len(log.entries)} envelopes of {name} on disk"
     for process in world.processes.values():
         for role, slot in process.slots.items():
-            for buffer in EMPTY.get(role, ()):
+            for buffer in OF_GATEWAYS if role == "gateway" else empty.get(role, ()):
                 count = slot.machine.buffers()[buffer]
                 if count:
                     return f"{process.name}/{role} has {count} {buffer}"
     return ""
 
 
-#: What is empty after everything has come to rest, by role.
-EMPTY = {
-    "scalatom": ("undelivered", "queued", "unresolved"),
-    "proposer": ("attempts",),
-    "gateway": ("waiting", "unanswered", "open"),
-}
-
-
-def check_retired(world: World, below: int) -> None:
-    """Once nothing of the old gateway incarnations is open, nothing is kept of them at all."""
+def check_all_retired(world: World, below: int) -> None:
+    """Nothing of the gateway incarnations that are over is open any more."""
     live = [p.incarnation for p in world.processes.values() if p.up and "gateway" in p.factories]
     if below < min(live):
         raise Violation("bounded", f"gateway incarnation {below} is over, but something of it is still open")
-    for process in world.processes.values():
-        for role, slot in process.slots.items():
-            machine: Any = slot.machine
-            rows = machine.done if role == "acceptor" else {}
-            if role == "scalatom":
-                rows = {i: None for replica in machine.replicas.values() for i in replica.done}
-            if any(incarnation < below for incarnation in rows):
-                raise Violation("bounded", f"{process.name}/{role} keeps rows of retired incarnations")
-
-
-def check_gone(world: World, groups: Iterable[str]) -> None:
-    """Of a group that was removed nothing is left: no record, no log, no replica, nothing that names it."""
-    for name in groups:
-        for process in world.processes.values():
-            if not process.up:
-                continue
-            for key in process.disk.records.get("scalatom", {}):
-                if key[:1] in records.OF_GROUPS and records.group_of(key) == name:
-                    raise Violation("bounded", f"{process.name} keeps records of {name}, which is gone")
-            if name in process.disk.logs and process.disk.logs[name].entries:
-                raise Violation("bounded", f"{process.name} keeps the log of {name}, which is gone")
-            for role, slot in process.slots.items():
-                machine: Any = slot.machine
-                rows = machine.replicas if role == "scalatom" else ()
-                if role == "gateway":
-                    rows = (*machine.batching.open_by_group, *machine.closed)
-                if name in rows or (isinstance(machine, NamesGroups) and machine.mentions(name)):
-                    raise Violation("bounded", f"{process.name}/{role} remembers {name}, which is gone")
-
-
-def check_bounded(world: World, gateway: GatewaySettings, gateways: int) -> None:
-    """Delivered envelopes are remembered only until a live gateway's window has moved on, and it has said so."""
-    open_max, every = gateway.envelopes_open_max, gateway.finished_every
-    for process in world.processes.values():
-        for role, slot in process.slots.items():
-            machine: Any = slot.machine
-            buffers = machine.buffers()
-            if role == "scalatom":
-                limit = (open_max + every) * gateways * max(1, len(machine.replicas))
-                for buffer in ("held", "delivered", "history"):
-                    if buffers[buffer] > limit:
-                        raise Violation("bounded", f"{process.name} keeps {buffers[buffer]} in {buffer}")
-            elif (
-                role == "acceptor"
-                and buffers["instances"] > (open_max + every * len(machine.view.groups)) * gateways
-            ):
-                raise Violation("bounded", f"{process.name} keeps {buffers['instances']} open instances")

@@ -2,7 +2,7 @@
 
 The first replica of a group to deliver at a position sets what is there; every other replica, and the same one
 after a restart, must deliver exactly that. So deliveries of processes that crash right afterwards count too:
-[SCALATOM TO1] agreement is uniform.
+agreement is uniform.
 """
 
 from bisect import bisect_right

@@ -1,4 +1,4 @@
-"""Order over all groups, checked at the end of a run: acyclic [SCALATOM TO3], FIFO, causal."""
+"""Order over all groups, checked at the end of a run: acyclic, FIFO, causal."""
 
 from ordercast.sim.board import Board, MessageKey, name_of
 from ordercast.sim.checkers.logs import GroupLog

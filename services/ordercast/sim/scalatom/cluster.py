@@ -13,6 +13,7 @@ from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.cluster import Cluster
 from ordercast.sim.membership import Membership
 from ordercast.sim.process import Factory
+from ordercast.sim.scalatom.ending import EMPTY, check_bounded, check_gone, check_retired
 from ordercast.sim.scalatom.reconfiguration import Reconfiguration
 from ordercast.sim.scalatom.scenario import ScalatomScenario
 from ordercast.sim.scalatom.traffic import TrafficChecker
@@ -117,14 +118,14 @@ class ScalatomCluster(Cluster[ScalatomScenario, Membership]):
         if changing:
             return changing
         there = {name: log for name, log in self.logs.groups.items() if name not in membership.gone}
-        return ending.unfinished(self.world, there, self.clients)
+        return ending.unfinished(self.world, there, self.clients, EMPTY)
 
     def judge(self) -> None:
         self.run_to_rest(self.world.now + self.rest_s_max)
         self._check_watermarks()
         self.run_to_rest(self.world.now + self.rest_s_max)
         self.check_end()
-        ending.check_retired(self.world, self.retire())
+        check_retired(self.world, self.retire())
 
     def _check_watermarks(self) -> None:
         """Once healed, an idle group catches up when it is asked to, and burials have time to happen."""
@@ -156,7 +157,7 @@ class ScalatomCluster(Cluster[ScalatomScenario, Membership]):
     def check_end(self) -> None:
         groups = self.logs.groups
         ending.check_bodies(self.world, self.logs, self.floors)
-        ending.check_gone(self.world, self.membership.gone)
+        check_gone(self.world, self.membership.gone)
         ending.check_all_or_nothing(self.logs)
         ending.check_receipts(self.logs, self.board)
         ending.check_refused(self.logs, self.board)
@@ -165,7 +166,7 @@ class ScalatomCluster(Cluster[ScalatomScenario, Membership]):
         order.check_causality(groups, self.board)
         order.check_acyclic(groups, self.board)
         gateways = sum(1 for name in self.scenario.gateways if self.world.processes[name].up)
-        ending.check_bounded(self.world, self.scenario.gateway_settings, gateways)
+        check_bounded(self.world, self.scenario.gateway_settings, gateways)
         # What names a group that a view lacks is not among them: see World.lacks.
         if self.world.refusals and not self.scenario.network.datagrams:
             raise Violation("refused", self.world.refusals[0])
