@@ -15,6 +15,7 @@ SEQUENCER, STANDBY = "n1", "n2"
 
 class TandemCluster(standard.StandardCluster):
     protocol = TANDEM
+    goes_on_without = False
     empty: ClassVar = {NAME: ("log", "finished")}
 
 

@@ -24,7 +24,7 @@ from ordercast.sim.faults import Faults
 from ordercast.sim.membership import Membership
 from ordercast.sim.network import NetworkSettings
 from ordercast.sim.process import Factory
-from ordercast.sim.scenario import Scenario, draw_client, draw_faults
+from ordercast.sim.scenario import Scenario, draw_client, draw_faults, draw_losses
 from ordercast.v1.membership_pb2 import DomainView, GroupView
 
 #: How often retention and retirement have their turn.
@@ -64,6 +64,7 @@ def draw(seed: int, settings: Mapping[str, str]) -> Scenario:
         disk_delay_s=random.choice([0.0002, 0.001, 0.005]),
         clock_rates={node: random.choice([1.0, 1.0, 0.5, 2.0]) for node in nodes},
         retention=random.choice([None, 0, 3]),
+        losses=draw_losses(random, healing_at),
     )
 
 
@@ -80,11 +81,20 @@ def begin(cluster: "StandardCluster", seed: int, faults: Faults) -> None:
     world.after(CHORES_S, again)
 
 
+class NodesStay(Membership):
+    """Where no node is gone for good unless membership says that its disk is lost (`lose_for_good`)."""
+
+    def can_spare(self, process: str) -> bool:
+        return list(self.world.processes[process].factories) == ["gateway"]
+
+
 class StandardCluster(Cluster[Scenario, Membership]):
     #: What is simulated: a subclass says so.
     protocol: ClassVar[Protocol]
     #: Which buffers of the protocol's machines are empty when all has come to rest, by role.
     empty: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    #: Whether it goes on while a minority of a group's nodes is down. Otherwise it waits until they are back.
+    goes_on_without: ClassVar[bool] = True
     rest_s_max = 300.0
 
     def __init__(self, scenario: Scenario, seed: int | str, *, tracing: bool = False) -> None:
@@ -98,7 +108,8 @@ class StandardCluster(Cluster[Scenario, Membership]):
         self.world.on_send = self._count
 
     def make_membership(self) -> Membership:
-        return Membership(self.world, self.scenario.view, self.gone)
+        kind = Membership if self.goes_on_without else NodesStay
+        return kind(self.world, self.scenario.view, self.gone)
 
     def roles(self, name: str) -> dict[str, Factory]:
         made = self._machines(name)
