@@ -215,7 +215,6 @@ def test_a_process_that_was_connected_before_a_view_gave_it_a_replica_is_known_t
         pytest.param({"messages": []}, id="no message"),
         pytest.param({"open_token": b"token"}, id="messages and a token"),
         pytest.param({"first_sequence": 0}, id="sequence 0"),
-        pytest.param({"messages": [Message()] * 5}, id="too many messages"),
         pytest.param({"messages": [Message(payload=bytes(101))]}, id="a payload too long"),
         pytest.param({"messages": [Message(key=bytes(400_000))]}, id="a request too long"),
         pytest.param({"session": b"1234567"}, id="a session too short"),
@@ -252,3 +251,26 @@ def test_texts_have_the_names_of_groups_and_not_their_ids():
     assert detail("a#2") == "unknown group 'a'"
     host.step(GroupsClosed, ("b#22",))
     assert detail("a#1", "b#22") == "group 'b' is being deleted"
+
+
+def test_nothing_overtakes_messages_that_come_again_one_by_one():
+    """c1 sends five to {a} in one request, and behind them one to {a, b}. So many at once are refused, but each of
+    them is all right, and a client that sends them alone means them to come first.
+    """
+    host = Host(envelope_messages_max=4)
+    assert status(host.publish("a", count=5)) == PUBLISH_STATUS_INVALID_ARGUMENT
+    assert status(host.publish("a", "b")) == PUBLISH_STATUS_SEQUENCE_GAP
+    assert host.submit("c"), "shares no group with them"
+    assert host.submit("a")
+    host.publish("a", "b")
+    assert host.machine.buffers()["waiting"] == 1, "behind what is under way to a"
+
+
+def test_a_message_that_is_wrong_by_itself_holds_nothing_up():
+    host = Host(payload_bytes_max=10)
+    wrong = {"messages": [Message(payload=b"x" * 11)]}
+    assert status(host.publish("a", **wrong)) == PUBLISH_STATUS_INVALID_ARGUMENT
+    assert host.submit("a", "b")
+    assert status(host.publish("c", messages=[*wrong["messages"], Message()])) == PUBLISH_STATUS_INVALID_ARGUMENT
+    assert status(host.publish("c", **wrong)) == PUBLISH_STATUS_INVALID_ARGUMENT, "it comes again alone"
+    assert host.submit("c", messages=[Message()]), "and what was sent with it does not wait for it"

@@ -9,7 +9,7 @@ from ordercast.v1.gateway_pb2 import PublishRequest
 NO_GROUP = "a message needs at least one destination group"
 
 
-def what_is_wrong(request: PublishRequest, groups: Groups, size: int, settings: GatewaySettings) -> str:
+def what_is_wrong(request: PublishRequest, groups: Groups, settings: GatewaySettings) -> str:
     """A clear error for every bad input, before anything is stored."""
     if not groups:
         return NO_GROUP
@@ -27,6 +27,11 @@ def what_is_wrong(request: PublishRequest, groups: Groups, size: int, settings: 
         return "sequences start at 1"
     if request.trace and len(request.trace) != CONTEXT_BYTES:
         return f"a trace context has {CONTEXT_BYTES} bytes"
+    return ""
+
+
+def wrong_with_messages(request: PublishRequest, size: int, settings: GatewaySettings) -> str:
+    """The same for what it carries: fewer messages of it, or some of them, may be all right."""
     if len(request.messages) > settings.envelope_messages_max:
         return f"{len(request.messages)} messages in one request; at most {settings.envelope_messages_max}"
     # In most requests all payloads together are not too long, so there is no need to look at each.

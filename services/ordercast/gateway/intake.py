@@ -14,7 +14,7 @@ from ordercast.core.ids import group_name
 from ordercast.core.machine import NodesJudged, Receive, Send
 from ordercast.core.quorums import majority
 from ordercast.core.submission import Groups
-from ordercast.gateway.checking import what_is_wrong
+from ordercast.gateway.checking import what_is_wrong, wrong_with_messages
 from ordercast.gateway.pressure import RETRY_S_MAX, RETRY_S_MIN, RETRY_S_UNKNOWN
 from ordercast.gateway.producer import Producer, Waiting
 from ordercast.gateway.turns import Refusals, client_of
@@ -74,15 +74,16 @@ class Intake:
         request: PublishRequest = event.message
         groups = tuple(sorted(request.groups))
         size = request.ByteSize()
-        wrong = what_is_wrong(request, groups, size, self.settings) or self._wrong_with(groups)
+        wrong = what_is_wrong(request, groups, self.settings) or self._wrong_with(groups)
         presented = None
         if request.session and not wrong:
             try:
                 presented = self.submission.read_session(request.session)
             except RemoteProtocolError:
                 wrong = "not a session token"
-        if wrong:
-            self._refuse(event.source, request, Refusal(PUBLISH_STATUS_INVALID_ARGUMENT, wrong))
+        wrong_messages = "" if wrong else wrong_with_messages(request, size, self.settings)
+        if wrong or (wrong_messages and len(request.messages) == 1):
+            self._refuse_for_good(event.source, request, groups, wrong or wrong_messages)
             return
         machine.note_client(event.source)
         producer = self._producer(request.producer, event.source)
@@ -98,6 +99,9 @@ class Intake:
             request.trace,
             size,
         )
+        if wrong_messages:
+            self._refuse_messages(producer, item, wrong_messages)
+            return
         repeated = producer.requests.get(item.key)
         if repeated is not None:
             # It is here already, and ahead of everything that came later: only the answer goes elsewhere.
@@ -125,6 +129,22 @@ class Intake:
         if wrong and len(groups) > 1 and across:
             return f"{wrong}. Protocols that order across groups: {', '.join(across)}"
         return wrong
+
+    def _refuse_messages(self, producer: Producer, item: Waiting, wrong: str) -> None:
+        """Each of several may be all right, and then they come again, one by one.
+
+        Until the first of them does, nothing that was sent behind them may overtake them.
+        """
+        producer.refuse(item)
+        self.refusals.add(item.client, producer.id)
+        self._refuse(item.client, item, Refusal(PUBLISH_STATUS_INVALID_ARGUMENT, wrong))
+
+    def _refuse_for_good(self, client: str, request: PublishRequest, groups: Groups, wrong: str) -> None:
+        """It does not come again, so it holds nothing up: not even if it was one of several that were refused."""
+        producer = self.producers.get(request.producer)
+        if producer is not None:
+            producer.refused.pop((groups, request.epoch, request.first_sequence), None)
+        self._refuse(client, request, Refusal(PUBLISH_STATUS_INVALID_ARGUMENT, wrong))
 
     def _refusal_of(self, producer: Producer, item: Waiting) -> Refusal | None:
         """Why it cannot be taken now. It comes again, and what was sent after it must not overtake it."""
