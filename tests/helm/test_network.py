@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.runtime.process.node import CONVERSATIONS
+from ordercast.runtime.process.domains import CONVERSATIONS
 from tests.helm.chart import PROFILES, component_of, container_of, objects, of_kind, pod_templates
 from tests.helm.policies import COMPONENT, port_names, ways_in, ways_out
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ordercast.local.cluster import wait_until
-from ordercast.runtime.process.node import CONVERSATIONS
+from ordercast.runtime.process.domains import CONVERSATIONS
 from tests.helm.chart import objects
 from tests.helm.policies import Way, ways_in
 from tests.helm.running import Release
