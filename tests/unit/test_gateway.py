@@ -497,6 +497,29 @@ def test_it_asks_less_and_less_often():
     assert [index for index, was in enumerate(asked) if was] == [1, 3, 7, 15, 23]
 
 
+def test_what_envelopes_take_anyway_is_no_silence():
+    """With much to do they take longer than any fixed patience, and to send them again is still more to do."""
+    host = Host()
+    for number in range(4):
+        envelope = host.submit("a", first=number + 1)
+        host.now += 1.5 * RESEND_S
+        host.finish(envelope, 40 + number)
+    late = host.submit("a", first=5)
+    assert not sent(host.tick(1.4 * RESEND_S), Disseminate)
+    assert envelopes(host.tick(GatewaySettings().resend_s_max)) == [late], "but it is not waited for any longer"
+
+
+def test_patience_returns_with_quick_envelopes():
+    host = Host()
+    slow = host.submit("a")
+    host.now += 4 * RESEND_S
+    host.finish(slow, 40)
+    for number in range(30):
+        host.finish(host.submit("a", first=number + 2), 41 + number)
+    late = host.submit("a", first=32)
+    assert envelopes(host.tick(RESEND_S)) == [late]
+
+
 def test_a_new_channel_gets_what_the_peer_owes_at_once():
     host = Host()
     one, two = host.submit("a"), host.submit("c")

@@ -72,7 +72,7 @@ def test_the_chain_runs_on_one_decision_at_a_time():
         producer.waiting.remove(item)
         producer.undecided[b"id"] = (item.groups, True)
         assert producer.ready() == []
-        del producer.undecided[b"id"]
+        producer.envelope_decided(b"id", 0.0)
 
 
 def test_an_unordered_message_passes_those_to_other_sets():
@@ -144,6 +144,34 @@ def test_whatever_is_decided_first_envelopes_of_shared_groups_leave_in_the_order
             producer.undecided[id_] = (groups, any(not item.unordered for item in items))
         assert producer.undecided, "something is always under way, or nothing could go on"
         decided = data.draw(st.sampled_from(sorted(producer.undecided)))
-        del producer.undecided[decided]
+        producer.envelope_decided(decided, 0.0)
         left += under_way.pop(decided)
     assert sorted(left) == list(range(len(sent)))
+
+
+def waiting_for(groups: Groups, number: int = 0) -> Waiting:
+    return Waiting("c1", b"p", 0, groups, number, [], False, b"", b"", size=1)
+
+
+def test_a_producer_that_is_held_up_goes_on_with_what_comes_newly():
+    producer = producer_of([Sent(AB)], [Sent(A)])
+    assert producer.ready() == []
+    newcomer = waiting_for(C, 1)
+    producer.accept(newcomer)
+    assert producer.ready() == [newcomer]
+
+
+def test_a_producer_that_is_held_up_goes_on_when_what_held_it_up_is_given_up():
+    """m1 to {a, b} waits for an envelope to {a}, and m2 to {b} waits for m1; then a is deleted, and with it m1.
+
+    m2 is given back as well: the client sends it again, and then it leaves.
+    """
+    producer = Producer(b"p", "c1", "c1")
+    producer.undecided[b"id"] = (A, True)
+    first, second = waiting_for(AB), waiting_for(B)
+    for item in (first, second):
+        producer.accept(item)
+    assert producer.ready() == []
+    assert producer.give_up(A) == ([first], [second])
+    producer.accept(second)
+    assert producer.ready() == [second]

@@ -49,7 +49,7 @@ class TandemSubmission(Submission):
         return Incarnation(process=sequencer, number=number) if number is not None else None
 
     def send(self, submitted: Submitted) -> None:
-        deadline = self.gateway.now + self.gateway.settings.resend_s
+        deadline = self.gateway.now + self.gateway.resend_s
         self.unfinished[submitted.envelope.header.id] = (submitted, deadline)
         again = submitted.sent < self.gateway.now
         message = Disseminate(envelope=submitted.envelope, again=again)

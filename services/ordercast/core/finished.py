@@ -11,14 +11,16 @@ from collections.abc import Collection, Iterable
 class Finished:
     """Only ever grows: merging two statements keeps what either of them calls finished."""
 
-    __slots__ = ("done", "open")
+    __slots__ = ("_open", "done", "open")
 
     def __init__(self, done: int = 0, open_: Iterable[int] = ()) -> None:
         self.done = done
         self.open: tuple[int, ...] = tuple(open_)
+        #: The same, to look one up in: with hundreds of envelopes open, each is looked up at every merge.
+        self._open = frozenset(self.open)
 
     def __contains__(self, counter: int) -> bool:
-        return counter < self.done and counter not in self.open
+        return counter < self.done and counter not in self._open
 
     def merge(self, done: int, open_: Collection[int]) -> bool:
         """Whether that was news."""
@@ -28,10 +30,9 @@ class Finished:
         other = Finished(done, open_)
         if (done, other.open) == (self.done, self.open):
             return False
-        both = dict.fromkeys(sorted((*self.open, *other.open)))
         before = (self.done, self.open)
-        self.open, self.done = (
-            tuple(c for c in both if c not in self and c not in other),
-            max(self.done, other.done),
-        )
+        both = sorted(self._open | other._open)
+        self.open = tuple(counter for counter in both if counter not in self and counter not in other)
+        self._open = frozenset(self.open)
+        self.done = max(self.done, done)
         return (self.done, self.open) != before

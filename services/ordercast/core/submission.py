@@ -54,11 +54,8 @@ class Patience(Protocol):
     def tick_s(self) -> float: ...
 
     @property
-    def resend_s(self) -> float:
-        """No word for so long: send again. This doubles, up to the maximum."""
-
-    @property
-    def resend_s_max(self) -> float: ...
+    def resend_s_max(self) -> float:
+        """What is repeated is repeated at longer and longer intervals, up to this one."""
 
 
 class Sender(Protocol):
@@ -73,6 +70,10 @@ class Sender(Protocol):
 
     @property
     def now(self) -> float: ...
+
+    @property
+    def resend_s(self) -> float:
+        """After so long without a word an envelope is sent again: several times what envelopes take at present."""
 
     @property
     def view(self) -> View:

@@ -29,6 +29,7 @@ from ordercast.core.machine import (
 from ordercast.core.submission import MakeSubmission, Submission, Submitted
 from ordercast.core.view import OtherConfiguration, UnknownGroup, View
 from ordercast.gateway.batching import Batching
+from ordercast.gateway.finish_times import FinishTimes
 from ordercast.gateway.intake import Intake
 from ordercast.gateway.opened import Open
 from ordercast.gateway.pressure import Pressure
@@ -67,6 +68,7 @@ class Gateway:
         #: Until when each silent process is believed to be down.
         self.suspected: dict[str, float] = {}
         self.pressure = Pressure(self.settings)
+        self.finish_times = FinishTimes()
         self.submission: Submission = submission(self)
         self.intake = Intake(self)
         self.batching = Batching(self)
@@ -154,6 +156,11 @@ class Gateway:
     def send(self, to: Sequence[str], message: Any) -> None:
         self.out.append(Send(to, message))
 
+    @property
+    def resend_s(self) -> float:
+        settings = self.settings
+        return max(settings.resend_s, min(self.finish_times.usual_s_max, settings.resend_s_max))
+
     def suspect(self, process: str) -> None:
         """For a while: then something is sent to it again, which is how one finds out."""
         self.suspected[process] = self.now + self.settings.suspicion_s
@@ -237,6 +244,7 @@ class Gateway:
 
     def _finish(self, opened: Open) -> None:
         if self.submission.is_finished(opened):
+            self.finish_times.took(self.now - opened.sent)
             del self.open[opened.envelope.header.id]
             self.batching.finished(opened)
             self.submission.on_finished(opened)

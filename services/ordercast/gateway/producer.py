@@ -36,7 +36,7 @@ def label_of(client: str) -> bytes:
     return hashlib.blake2b(owner.encode(), digest_size=8).digest()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)  # Each is itself alone: comparing their contents would take long.
 class Waiting:
     """One request, accepted and not yet in an envelope."""
 
@@ -96,6 +96,8 @@ class Producer:
     refused: dict[tuple[Groups, int, int], bool] = field(default_factory=dict)
     #: Messages without a receipt.
     outstanding: int = 0
+    #: Nothing that waits may leave, as long as nothing more comes and nothing is decided.
+    is_held_up: bool = False
 
     def is_behind_refused(self, item: Waiting) -> bool:
         """After a refusal, what may not overtake it is refused as well, until it comes again."""
@@ -127,6 +129,7 @@ class Producer:
         self.requests[item.key] = item
         self.outstanding += item.cost
         self.waiting.append(item)
+        self.is_held_up = False
 
     def give_up(self, groups: Collection[str]) -> tuple[list[Waiting], list[Waiting]]:
         """Forget what waits for one of these groups, what waits behind that, and that such a one may come again.
@@ -144,6 +147,7 @@ class Producer:
                 gone.append(item)
             elif any(item.may_not_overtake(other) for other in (*gone, *behind)):
                 behind.append(item)
+        self.is_held_up = False
         for item in (*gone, *behind):
             self.waiting.remove(item)
             del self.requests[item.key]
@@ -155,6 +159,7 @@ class Producer:
     def envelope_decided(self, id_: bytes, now: float) -> None:
         if self.undecided.pop(id_, None) is not None:
             self.decided = (id_, now)
+            self.is_held_up = False
 
     def waited_for(self, item: Waiting) -> str:
         """Of a request that leaves now, for whoever looks on: what was decided last while it was here."""
@@ -172,6 +177,8 @@ class Producer:
         A message may not overtake: with m1 to {A}, m2 to {A, B}, m3 to {A} waiting, m3 must not ride with m1.
         Messages to the same set leave in sequence even if they are unordered, for a gap would be refused.
         """
+        if self.is_held_up:
+            return []  # With many destination sets hundreds wait, and would be looked at with every answer.
         if len(self.waiting) == 1 and not self.undecided:
             return [self.waiting[0]]  # As it mostly is, and all that waits is looked at often.
         taken: list[Waiting] = []
@@ -186,6 +193,7 @@ class Producer:
                 busy[item.groups] = None
                 if not item.unordered:
                     self.hold_back(item, claims)
+        self.is_held_up = not taken
         return taken
 
     def hold_back(self, item: Waiting, claims: dict[str, Groups]) -> None:

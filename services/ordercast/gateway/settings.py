@@ -6,7 +6,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class GatewaySettings:
     tick_s: float = 0.1
-    #: No word about an envelope for so long: send it again. Doubles up to the maximum.
+    #: An envelope that is not finished after so long is sent again, or after several times what envelopes take at
+    #: present, if that is longer; then at intervals that double, up to the maximum.
     resend_s: float = 0.5
     resend_s_max: float = 2.0
     #: How long a process that does not answer is believed to be down before it is tried again. Longer than the

@@ -121,7 +121,7 @@ class IsisSubmission(Submission):
     def _stream(self, member: str, under_way: Iterable[Submitted]) -> Stream:
         self._numbers += 1
         submitted = {one.envelope.header.id: one for one in under_way}
-        delay = self.gateway.settings.resend_s
+        delay = self.gateway.resend_s
         return Stream(member, self._numbers, under_way=submitted, heard=self.gateway.now, delay=delay)
 
     def _submit(self, name: str, stream: Stream, submitted: Submitted, *, again: bool) -> None:
@@ -153,7 +153,7 @@ class IsisSubmission(Submission):
         self.holders[delivered.group] = source
         stream = self.streams.get(submitted.groups[0])
         if stream is not None:
-            stream.heard, stream.delay = self.gateway.now, self.gateway.settings.resend_s
+            stream.heard, stream.delay = self.gateway.now, self.gateway.resend_s
 
     def on_answered(self, submitted: Submitted, producers: Sequence[Seeing]) -> None:
         """It is visible in all of its groups, and not in one before the others: its producers have seen all of its

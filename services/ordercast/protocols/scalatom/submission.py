@@ -82,7 +82,7 @@ class ScalatomSubmission(Submission):
         return Incarnation(process=best, number=connected[best])
 
     def send(self, submitted: Submitted) -> None:
-        delay = self.gateway.settings.resend_s
+        delay = self.gateway.resend_s
         deadline = self.gateway.now + delay
         self.unfinished[submitted.envelope.header.id] = Unfinished(submitted, deadline, delay)
         replicas = self.gateway.view.replicas_of(submitted.groups)
@@ -175,7 +175,7 @@ class ScalatomSubmission(Submission):
                 for name in names:
                     one.durable.pop(name, None)
                 settings = self.gateway.settings
-                one.deadline, one.delay = self.gateway.now + settings.tick_s, settings.resend_s
+                one.deadline, one.delay = self.gateway.now + settings.tick_s, self.gateway.resend_s
 
     def repetition(self, submitted: Submitted) -> Disseminate:
         """The same envelope: two coordinators of one instance would both skip phase 1."""
