@@ -18,8 +18,6 @@ from ordercast.client.errors import (
 )
 from ordercast.client.session import (
     BACKOFF_S_MAX,
-    REQUEST_BYTES_MAX,
-    REQUEST_MESSAGES_MAX,
     SPREAD,
     Session,
     backoff_s,
@@ -27,6 +25,7 @@ from ordercast.client.session import (
 )
 from ordercast.client.session_tokens import merge
 from ordercast.client.types import Receipt, message_id
+from ordercast.core.limits import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX
 from ordercast.core.session_token import PARTS_MAX
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
@@ -74,12 +73,12 @@ def test_ordered_and_unordered_messages_do_not_share_a_request():
 
 def test_a_request_is_bounded_in_messages_and_bytes():
     world = connected(credits=(4096,), in_flight_max=4096)
-    for _ in range(REQUEST_MESSAGES_MAX + 1):
+    for _ in range(BATCH_MESSAGES_MAX + 1):
         world.publish(A)
-    assert [len(request.messages) for request in world.write()] == [REQUEST_MESSAGES_MAX, 1]
+    assert [len(request.messages) for request in world.write()] == [BATCH_MESSAGES_MAX, 1]
     finish(world)
     for number in range(3):
-        big = Message(payload=b"x" * (REQUEST_BYTES_MAX // 2))
+        big = Message(payload=b"x" * (BATCH_BYTES_MAX // 2))
         world.session.publish(big, A, size=big.ByteSize(), handle=10_000 + number, deadline=1e9)
     assert [len(request.messages) for request in world.write()] == [1, 1, 1]
 

@@ -7,7 +7,7 @@ import pytest
 
 from ordercast.client.session_tokens import merge
 from ordercast.core.ids import pack_u64
-from ordercast.core.limits import Limits
+from ordercast.core.limits import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, REQUEST_MESSAGES_MAX, Limits
 from ordercast.core.session_token import tag_of
 from ordercast.gateway.budgets import Budgets
 from ordercast.gateway.clients import UNJUDGED_MAX, Client, Clients
@@ -33,12 +33,13 @@ from ordercast.v1.gateway_pb2 import (
 from ordercast.v1.membership_pb2 import GROUP_STATE_ACTIVE, GROUP_STATE_DELETING, Domain, Group, Node
 from tests.unit.clock_tokens import ClockTokens
 from tests.unit.gateway_calls import context_of
+from tests.unit.gateway_host import Host, status
 
 KEY = b"the cluster's key"
 CLOCK = pack_u64(77)
 
 
-def make_node():
+def make_node(**limits_):
     """As much of a node as is looked at: groups a and b in domain d, x in domain e; three replicas each."""
     groups = [
         Group(
@@ -52,7 +53,7 @@ def make_node():
         domains={name: Domain(name=name, protocol=DEFAULT.name) for name in ("d", "e")},
         nodes={name: Node(name=name) for name in ("s1", "s2", "s3")},
     )
-    settings = SimpleNamespace(limits=LimitSettings(groups_max=4, producer_messages_max=99))
+    settings = SimpleNamespace(limits=LimitSettings(**{"groups_max": 4, "producer_messages_max": 99, **limits_}))
     handed = []
     host = SimpleNamespace(hand_in=lambda *given: handed.append(given), handed=handed, stepped=0, goal=0)
     limits = Limits(settings.limits.table())
@@ -145,6 +146,39 @@ def test_a_request_with_too_much_is_refused_and_not_shown_back_as_a_whole():
     assert refusal.detail == "producer of PublishRequest has a length of 1048576; at most 160"
     assert refusal.first_sequence == 7
     assert refusal.ByteSize() < 1000
+
+
+@pytest.mark.parametrize(
+    "payloads",
+    [[b"m"] * 5, [b"m"] * BATCH_MESSAGES_MAX, [b"m", bytes(11)], [bytes(BATCH_BYTES_MAX // 2 - 8)] * 2],
+    ids=["one too many", "as many as the SDK sends", "one too long", "as long as the SDK sends"],
+)
+def test_messages_that_may_come_again_one_by_one_are_for_the_machine_to_judge(payloads):
+    """It keeps their place, so that nothing overtakes them. What is refused at the door has none."""
+    small = {"envelope_messages_max": 4, "envelope_bytes_max": 100, "payload_bytes_max": 10}
+    node = make_node(**small)
+    publishing = Publishing(node, Translation(node), Freshness(node), Clients(), Budgets())
+    replies = replies_of(publishing.translation, None)
+    together = PublishRequest(
+        producer=b"p", groups=["a"], first_sequence=1, messages=[Message(payload=payload) for payload in payloads]
+    )
+    assert (
+        Limits(node.settings.limits.table()).of(together.DESCRIPTOR).violation(together, together.ByteSize()) == ""
+    )
+    assert not publishing._is_excess(replies, together)
+    publishing._submit(replies, together)
+    machine = Host(**small)
+    ((_, _, handed),) = node.host.handed
+    handed.groups[:] = ["a"]
+    assert status(machine.receive("c1", handed)) == PUBLISH_STATUS_INVALID_ARGUMENT
+    assert status(machine.publish("a", "b", producer=b"p")) == PUBLISH_STATUS_SEQUENCE_GAP
+
+
+def test_far_too_many_messages_are_refused_at_the_door_and_all_of_them_are_answered():
+    far_too_many = PublishRequest(producer=b"p", groups=["a"], messages=[Message()] * (REQUEST_MESSAGES_MAX + 1))
+    refusal = Translation(make_node()).excess(far_too_many, "c")
+    assert refusal.detail == "messages of PublishRequest has 16385 entries; at most 16384"
+    assert refusal.count == REQUEST_MESSAGES_MAX + 1, "a client looks up by it what the answer is about"
 
 
 def test_a_producer_belongs_to_who_authenticated():

@@ -40,6 +40,7 @@ from ordercast.client.session_tokens import merge
 from ordercast.client.types import Groups, Placed, Receipt, id_prefix
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import pack_u64
+from ordercast.core.limits import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,
@@ -56,8 +57,6 @@ from ordercast.v1.gateway_pb2 import (
 
 IN_FLIGHT_MAX = 1024
 IN_FLIGHT_BYTES_MAX = 64 << 20
-REQUEST_MESSAGES_MAX = 512
-REQUEST_BYTES_MAX = 512 << 10
 FRAME_BYTES_MAX = 4 << 20
 #: A request that opens a producer, without its session token.
 OPENING_BYTES_MAX = 8 << 10
@@ -335,10 +334,10 @@ class Session(Generic[H]):
         if not lane.is_open:
             return []
         batch = [head]
-        size, limit = head.size, 1 if head.alone else min(room, REQUEST_MESSAGES_MAX)
+        size, limit = head.size, 1 if head.alone else min(room, BATCH_MESSAGES_MAX)
         for item in islice(self.queue, 1, None):
             size += item.size
-            if len(batch) >= limit or size > REQUEST_BYTES_MAX or not self._follows(batch[-1], item):
+            if len(batch) >= limit or size > BATCH_BYTES_MAX or not self._follows(batch[-1], item):
                 break
             batch.append(item)
         for _ in batch:

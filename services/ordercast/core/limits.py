@@ -34,6 +34,12 @@ PAYLOAD_BYTES_MAX = 1 << 20
 AROUND_BYTES_MAX = 64 << 10
 #: As many as there is room for. So a request shorter than that need not be looked into, message by message.
 HEADERS_MAX = AROUND_BYTES_MAX
+#: What the SDK puts into one request at most, unless one message alone is longer. A gateway that is set to take
+#: less has to look at such a request all the same: its messages come again one by one, and have a place to keep.
+BATCH_MESSAGES_MAX = 512
+BATCH_BYTES_MAX = 512 << 10
+#: A longer list of messages nobody looks at. How many of them make one request too many is for gateways to say.
+REQUEST_MESSAGES_MAX = 16_384
 PRODUCER_BYTES_MAX = 160
 OPEN_TOKEN_BYTES_MAX = 64
 #: Requests of one frame of a stream, and their bytes beside the largest of them.
@@ -143,12 +149,12 @@ def table(
     The arguments are what a process can be told; the rest is the same everywhere.
     """
     name, id_, setting = NAME_CHARACTERS_MAX, ID_CHARACTERS_MAX, SETTING_CHARACTERS_MAX
-    of_request = request_bytes_max(envelope_bytes_max, groups_max)
+    of_request = request_bytes_max(max(envelope_bytes_max, BATCH_BYTES_MAX), groups_max)
     publishing: dict[str, Limit] = {
         "PublishRequest": of_request,
         "PublishRequest.producer": PRODUCER_BYTES_MAX,
         "PublishRequest.groups": Many(groups_max, name),
-        "PublishRequest.messages": Many(messages_max),
+        "PublishRequest.messages": Many(max(messages_max, REQUEST_MESSAGES_MAX)),
         "PublishRequest.session": TOKEN_BYTES_MAX,
         "PublishRequest.open_token": OPEN_TOKEN_BYTES_MAX,
         "PublishRequest.trace": CONTEXT_BYTES,
@@ -212,8 +218,10 @@ _OF_GRPC: dict[str, Limit] = {
     },
 }
 
-#: What a reader of this stream checks one by one, so that one that is wrong costs none of the others.
-ONE_BY_ONE = ("ordercast.v1.PublishStreamRequest.requests",)
+#: What its reader checks one by one. The gateway's service looks so at the requests of a stream, since one that is
+#: wrong costs none of the others. Its machine looks so at the messages of a request, since it remembers the place
+#: of what comes again.
+ONE_BY_ONE = ("ordercast.v1.PublishStreamRequest.requests", "ordercast.v1.PublishRequest.messages")
 
 
 class NoLimit(LookupError):  # noqa: N818 (it names what is missing)

@@ -10,14 +10,14 @@ if TYPE_CHECKING:  # the command line asks, and does not want to wait for it
     from ordercast.v1.membership_pb2 import Configuration, Group
 
 
-def kind_of(group: "Group") -> Members:
+def how_members_change(group: "Group") -> Members:
     """How its members change: only a group with views has a placement beside its members."""
     return Members.VIEWS if group.placement else Members.CONFIGURATIONS
 
 
 def has_views(group: "Group") -> bool:
     """Its configurations are views, which follow each other as processes come and go."""
-    return kind_of(group) == Members.VIEWS
+    return how_members_change(group) == Members.VIEWS
 
 
 def places_of(group: "Group") -> list[str]:

@@ -176,6 +176,8 @@ class View:
         self.groups: dict[str, Group] = {g.group: group_of(g) for g in view.groups}
         #: Everyone who holds a replica of some group.
         self.hosts = frozenset(process for group in self.groups.values() for process in group.replicas)
+        #: Whether somebody has lost what it had stored of some group.
+        self.has_lost = any(group.lost for group in self.groups.values())
         self._replicas: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._acceptors: dict[tuple[str, ...], tuple[str, ...]] = {}
 

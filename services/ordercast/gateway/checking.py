@@ -1,9 +1,10 @@
 """What no gateway takes, whatever its domain's protocol."""
 
-from ordercast.core.limits import request_bytes_max
+from ordercast.core.limits import Limits, TypeLimits, request_bytes_max, table
 from ordercast.core.tracing import CONTEXT_BYTES
 from ordercast.gateway.producer import Groups
 from ordercast.gateway.settings import GatewaySettings
+from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import PublishRequest
 
 NO_GROUP = "a message needs at least one destination group"
@@ -30,14 +31,19 @@ def what_is_wrong(request: PublishRequest, groups: Groups, settings: GatewaySett
     return ""
 
 
-def wrong_with_messages(request: PublishRequest, size: int, settings: GatewaySettings) -> str:
+def limits_of_messages(settings: GatewaySettings) -> TypeLimits:
+    return Limits(table(settings.payload_bytes_max)).of(Message.DESCRIPTOR)
+
+
+def wrong_with_messages(request: PublishRequest, size: int, settings: GatewaySettings, of_one: TypeLimits) -> str:
     """The same for what it carries: fewer messages of it, or some of them, may be all right."""
     if len(request.messages) > settings.envelope_messages_max:
         return f"{len(request.messages)} messages in one request; at most {settings.envelope_messages_max}"
-    # In most requests all payloads together are not too long, so there is no need to look at each.
-    bytes_max = settings.payload_bytes_max
-    if size > bytes_max and any(len(message.payload) > bytes_max for message in request.messages):
-        return f"a payload has more than {bytes_max} bytes"
+    # Most requests are so short that nothing in them can be too long, so there is no need to look at each message.
+    if size > of_one.floor:
+        for message in request.messages:
+            if said := of_one.violation(message, size):
+                return said
     if size > request_bytes_max(settings.envelope_bytes_max, settings.groups_max):
         return f"a request has more than {settings.envelope_bytes_max} bytes beside keys, headers and token"
     return ""

@@ -14,7 +14,7 @@ from ordercast.core.ids import group_name
 from ordercast.core.machine import NodesJudged, Receive, Send
 from ordercast.core.quorums import majority
 from ordercast.core.submission import Groups
-from ordercast.gateway.checking import what_is_wrong, wrong_with_messages
+from ordercast.gateway.checking import limits_of_messages, what_is_wrong, wrong_with_messages
 from ordercast.gateway.pressure import RETRY_S_MAX, RETRY_S_MIN, RETRY_S_UNKNOWN
 from ordercast.gateway.producer import Producer, Waiting
 from ordercast.gateway.turns import Refusals, client_of
@@ -61,6 +61,7 @@ class Intake:
         self.producers: OrderedDict[bytes, Producer] = OrderedDict()
         self.refusals = Refusals()
         self.is_stopping = False
+        self._limits_of_messages = limits_of_messages(self.settings)
         #: Membership's word on who is up, None before there is one, and on whose disks are full.
         self._up: frozenset[str] | None = None
         self._full: frozenset[str] = frozenset()
@@ -81,7 +82,7 @@ class Intake:
                 presented = self.submission.read_session(request.session)
             except RemoteProtocolError:
                 wrong = "not a session token"
-        wrong_messages = "" if wrong else wrong_with_messages(request, size, self.settings)
+        wrong_messages = "" if wrong else self._wrong_with_messages(request, size)
         if wrong or (wrong_messages and len(request.messages) == 1):
             self._refuse_for_good(event.source, request, groups, wrong or wrong_messages)
             return
@@ -100,7 +101,8 @@ class Intake:
             size,
         )
         if wrong_messages:
-            self._refuse_messages(producer, item, wrong_messages)
+            # Each of several may be all right, and then they come again, one by one.
+            self._refuse_for_now(producer, item, Refusal(PUBLISH_STATUS_INVALID_ARGUMENT, wrong_messages))
             return
         repeated = producer.requests.get(item.key)
         if repeated is not None:
@@ -113,15 +115,16 @@ class Intake:
             return
         refusal = self._refusal_of(producer, item)
         if refusal is not None:
-            producer.refuse(item)
-            self.refusals.add(event.source, producer.id)
-            self._refuse(event.source, request, refusal)
+            self._refuse_for_now(producer, item, refusal)
             return
         if presented is not None:
             producer.seen = self.submission.see(producer.seen, presented)
         producer.accept(item)
         item.taken = self.pressure.took(client_of(event.source), producer.id, groups, item.cost, machine.now)
         machine.batching.add(producer, item)
+
+    def _wrong_with_messages(self, request: PublishRequest, size: int) -> str:
+        return wrong_with_messages(request, size, self.settings, self._limits_of_messages)
 
     def _wrong_with(self, groups: Groups) -> str:
         wrong = self.submission.wrong_with(groups)
@@ -130,14 +133,11 @@ class Intake:
             return f"{wrong}. Protocols that order across groups: {', '.join(across)}"
         return wrong
 
-    def _refuse_messages(self, producer: Producer, item: Waiting, wrong: str) -> None:
-        """Each of several may be all right, and then they come again, one by one.
-
-        Until the first of them does, nothing that was sent behind them may overtake them.
-        """
+    def _refuse_for_now(self, producer: Producer, item: Waiting, refusal: Refusal) -> None:
+        """It comes again, as it is or message by message, and nothing that was sent behind it may overtake it."""
         producer.refuse(item)
         self.refusals.add(item.client, producer.id)
-        self._refuse(item.client, item, Refusal(PUBLISH_STATUS_INVALID_ARGUMENT, wrong))
+        self._refuse(item.client, item, refusal)
 
     def _refuse_for_good(self, client: str, request: PublishRequest, groups: Groups, wrong: str) -> None:
         """It does not come again, so it holds nothing up: not even if it was one of several that were refused."""
@@ -184,9 +184,7 @@ class Intake:
     def on_view(self) -> None:
         view, up = self.machine.view, self._up
         is_up = up is None or view.hosts <= up
-        self._all_well = (
-            is_up and view.hosts.isdisjoint(self._full) and not any(group.lost for group in view.groups.values())
-        )
+        self._all_well = is_up and view.hosts.isdisjoint(self._full) and not view.has_lost
 
     def _unusable(self, name: str) -> Refusal | None:
         """What is disseminated cannot be withdrawn, and holds up its other groups: better refuse it.

@@ -12,7 +12,7 @@ from ordercast.core.protocol import Early, Protocol
 from ordercast.core.silence import ALIVE_MS, ALIVE_S
 from ordercast.gateway.budgets import SHARE, Budgets
 from ordercast.gateway.cursors import Cursors, check_cursor_name
-from ordercast.gateway.domains import protocol_of
+from ordercast.gateway.domains import protocol_of_domain
 from ordercast.gateway.freshness import Freshness
 from ordercast.gateway.reading import Reading
 from ordercast.gateway.translation import Translation
@@ -78,7 +78,7 @@ class Subscribing:
 
     async def _live(self, request: SubscribeLiveRequest) -> AsyncGenerator[SubscribeLiveResponse, None]:
         group = await self.group(request.group)
-        protocol = protocol_of(self.node, group.domain)
+        protocol = protocol_of_domain(self.node, group.domain)
         if protocol.traits.early != Early.LIVE:
             live = [name for name, other in protocols().items() if other.traits.early == Early.LIVE]
             message = (
@@ -241,7 +241,7 @@ class Subscription:
         reading = self.subscribing.reading.read(
             self.group, self.offset, stop_at_end=self.start.stop_at_end, replica=self.start.replica
         )
-        protocol = protocol_of(self.subscribing.node, self.group.domain)
+        protocol = protocol_of_domain(self.subscribing.node, self.group.domain)
         async with contextlib.aclosing(reading) as responses:
             async for response in responses:
                 if response.entries:

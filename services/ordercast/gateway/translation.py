@@ -14,7 +14,7 @@ from ordercast.core.ids import group_name
 from ordercast.core.limits import NAME_CHARACTERS_MAX, OPEN_TOKEN_BYTES_MAX, PRODUCER_BYTES_MAX
 from ordercast.gateway.checking import NO_GROUP
 from ordercast.gateway.counting import Counts
-from ordercast.gateway.domains import protocol_of
+from ordercast.gateway.domains import protocol_of_domain
 from ordercast.gateway.machine import Gateway
 from ordercast.gateway.tokens import Tokens
 from ordercast.runtime.process.node import Node
@@ -54,7 +54,9 @@ class Translation:
         domain = groups[0].domain
         if request.session:
             try:
-                request.session = self.tokens.verify(domain, request.session, protocol_of(self.node, domain).seen)
+                request.session = self.tokens.verify(
+                    domain, request.session, protocol_of_domain(self.node, domain).seen
+                )
             except RemoteProtocolError as error:
                 raise Wrong(PUBLISH_STATUS_INVALID_ARGUMENT, str(error)) from None
         request.groups[:] = [group.id for group in groups]
@@ -64,7 +66,7 @@ class Translation:
 
     def sign(self, domain: str, session: bytes) -> bytes:
         """What a machine says was seen, as a token."""
-        return self.tokens.sign(domain, session, protocol_of(self.node, domain).seen)
+        return self.tokens.sign(domain, session, protocol_of_domain(self.node, domain).seen)
 
     def credits(self, source: str = "") -> int:
         """What a producer may send that has nothing here; of whoever this stream is of, if there is one."""
@@ -113,7 +115,9 @@ class Translation:
         shown.groups[:] = [
             name[:NAME_CHARACTERS_MAX] for name in request.groups[: self.node.settings.limits.groups_max]
         ]
-        return self.refusal(shown, Wrong(PUBLISH_STATUS_INVALID_ARGUMENT, violation), source)
+        refusal = self.refusal(shown, Wrong(PUBLISH_STATUS_INVALID_ARGUMENT, violation), source)
+        refusal.count = len(request.messages)
+        return refusal
 
     def refusal(self, request: PublishRequest, wrong: Wrong, source: str) -> PublishReply:
         return PublishReply(

@@ -15,7 +15,7 @@ late. Functions of the agreed state alone. What is refused has changed nothing.
 
 from collections.abc import Mapping, Sequence
 
-from ordercast.core.members import completed_of, kind_of
+from ordercast.core.members import completed_of, how_members_change
 from ordercast.core.protocol import Members
 from ordercast.core.quorums import has_majority
 from ordercast.membership.names import quoted
@@ -62,7 +62,7 @@ def complete(group: Group, number: int, epoch: int) -> None:
 
 
 def _check_has_views(group: Group) -> None:
-    if kind_of(group) != Members.VIEWS:
+    if how_members_change(group) != Members.VIEWS:
         raise precondition(f"the group {group.name} has no views: its domain's protocol works without them")
 
 

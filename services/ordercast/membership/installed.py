@@ -50,7 +50,7 @@ def check_has_all(node: Node, domains: Mapping[str, Domain]) -> None:
             raise precondition(f"{node.name} does not have the protocol {protocol} of the domain {name}: {HOW}")
 
 
-def protocol_of(domain: Domain) -> Protocol:
+def installed_protocol(domain: Domain) -> Protocol:
     """A member that went on without it would come to another state than the others."""
     try:
         return named(domain.protocol)

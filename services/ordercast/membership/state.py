@@ -19,7 +19,7 @@ from ordercast.membership.installed import (
     check_has_all,
     checked_protocols,
     everywhere,
-    protocol_of,
+    installed_protocol,
 )
 from ordercast.membership.kinds import KINDS
 from ordercast.membership.names import (
@@ -430,7 +430,7 @@ class State:
         domain = self.domains.get(create.domain or limits.DOMAIN_DEFAULT)
         if create.replicas or domain is None or create.name in self.groups:
             return None
-        return passing_shortage(self.nodes.values(), with_acceptors=protocol_of(domain).traits.acceptors)
+        return passing_shortage(self.nodes.values(), with_acceptors=installed_protocol(domain).traits.acceptors)
 
     def _create_group(self, create: CreateGroup, result: CommandResult) -> None:
         check_name("group", create.name)
@@ -443,14 +443,14 @@ class State:
             raise Refused(Code.ALREADY_EXISTS, message)
         try:
             settings = checked_settings(create.settings)
-            check_group(protocol_of(self.domains[domain]), self.domains[domain].settings, settings)
+            check_group(installed_protocol(self.domains[domain]), self.domains[domain].settings, settings)
         except ValueError as error:
             raise Refused(Code.INVALID_ARGUMENT, str(error)) from error
         if create.replicas > limits.REPLICAS_MAX:
             raise Refused(Code.INVALID_ARGUMENT, f"a group has at most {limits.REPLICAS_MAX} replicas")
         if len(self.groups) >= limits.GROUPS_MAX:
             raise Refused(Code.RESOURCE_EXHAUSTED, f"there are {limits.GROUPS_MAX} groups: no more fit")
-        traits = protocol_of(self.domains[domain]).traits
+        traits = installed_protocol(self.domains[domain]).traits
         try:
             placement = place(
                 list(self.nodes.values()), self.groups.values(), create.replicas, with_acceptors=traits.acceptors

@@ -1,6 +1,6 @@
 """The kinds of groups by how their members change, and which one a group is."""
 
-from ordercast.core.members import kind_of as kind_name_of
+from ordercast.core.members import how_members_change
 from ordercast.core.protocol import Members
 from ordercast.membership.kinds.configurations import Configurations
 from ordercast.membership.kinds.kind import Kind
@@ -11,4 +11,4 @@ KINDS: dict[Members, Kind] = {Members.CONFIGURATIONS: Configurations(), Members.
 
 
 def kind_of(group: Group) -> Kind:
-    return KINDS[kind_name_of(group)]
+    return KINDS[how_members_change(group)]
