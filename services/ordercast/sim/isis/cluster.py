@@ -33,7 +33,8 @@ LATE = 8
 
 class IsisCluster(Cluster[IsisScenario, ViewMembership]):
     keeper = "isis"
-    rest_s_max = 120.0
+    #: On lossy networks a producer that passes by with little patience starts anew for minutes.
+    rest_s_max = 300.0
 
     def __init__(self, scenario: IsisScenario, seed: int | str, *, tracing: bool = False) -> None:
         self.cast_board = CastBoard(peek=self._peek, peek_part=self._peek_part)
