@@ -534,6 +534,17 @@ def test_a_gateway_that_resends_hears_again_how_its_envelope_fares():
     ]
 
 
+def test_a_gateway_that_is_a_replica_too_hears_again_what_we_know():
+    """n2 asks as a gateway and misses our stamp as a replica: our reports alone would leave it waiting."""
+    host, envelope = Host(), envelope_of(0, "a", gateway="n2")
+    host.take(envelope, source="n2")
+    assert kinds(host.take(envelope, source="n2", again=True)) == ["RecTs"]
+    host.decide(envelope, 9)
+    effects = host.take(envelope, source="n2", again=True)
+    assert kinds(effects) == ["EnvelopeDecided", "RecTs", "Decide"]
+    assert [to for to, _ in sends(effects, Decide)] == [["n2"]]
+
+
 # ------------------------------------------------------------------------------------------------------ watermarks
 
 

@@ -46,14 +46,27 @@ class Stamping:
         if is_from_that_life and event.incarnation <= machine.ended.get(event.source, 0):
             return  # given up by membership; a later life of the process passes on what its replica holds
         if (held is not None and (held.own or held.envelope is not None)) or not undelivered:
-            if event.message.again and event.source == header.gateway:
-                machine.report_again(header, local)
-            elif event.message.again:
-                machine.repair.answer(event.source, id_)
+            if event.message.again:
+                self._answer_again(event.source, header, local)
             return
         self.take(envelope, names, undelivered)
         if machine.settings.relay_eagerly and event.source != machine.process:
             machine.out.append(Send(machine.others(names), Disseminate(envelope=envelope)))
+
+    def _answer_again(self, source: str, header: Header, local: list[str]) -> None:
+        """Whoever sends it again misses something: a gateway our reports, a replica what we know.
+
+        A process may be both, and does not say as which it asks. n2 is gateway and replica, n3 has decided by the
+        stamps of all, and its stamp for n2 was lost without a reset. Told only that the envelope is delivered, the
+        gateway at n2 is content, and the replica there waits for n3's stamp for ever.
+        """
+        machine = self.machine
+        assert machine.view is not None
+        names = tuple(destination.group for destination in header.destinations)
+        if source == header.gateway:
+            machine.report_again(header, local)
+        if source != machine.process and (source != header.gateway or source in machine.view.replicas_of(names)):
+            machine.repair.answer(source, header.id)
 
     def checked_header(self, header: Header) -> tuple[str, ...]:
         """Refuse what no gateway of ours sends, before anything is stored."""
