@@ -42,7 +42,7 @@ def cluster(installed: None, make_module_cluster: MakeCluster) -> LocalCluster:
     made = make_module_cluster()
     creating = ("domain", "create", "mine", "--protocol", "tandem")
     # Until all nodes have said what they understand, some do not count as having what is installed.
-    while re.search("no protocol|not have the protocol", run(made, *creating).stderr):
+    while re.search("no protocol|not have the protocol|not all nodes run", run(made, *creating).stderr):
         pass
     for group in GROUPS:
         command(made, "group", "create", group, "--domain", "mine")

@@ -27,7 +27,7 @@ def tandem(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     return SimpleNamespace(
         numbered=numbered,
-        make=lambda process: machine.Tandem(process, protocol.Settings("n1", "n2")),
+        make=lambda process: machine.Tandem(process, protocol.Settings(sequencer="n1", standby="n2")),
         parse=protocol.parse,
         messages=tandem_pb2,
     )

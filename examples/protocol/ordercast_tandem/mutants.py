@@ -8,24 +8,18 @@ from ordercast_tandem.tandem_pb2 import Ordered
 
 MUTANTS: list[Mutant] = []
 
-_load, _keep_from, _on_ordered = Tandem._load, Tandem._keep_from, Tandem._on_ordered
+load, keep_from, on_ordered = Tandem.load, Tandem._keep_from, Tandem._on_ordered
 
 
-@register(
-    MUTANTS,
-    "numbers_twice",
-    "after a restart the sequencer gives numbers again that it has given",
-    (Tandem, "_load"),
-)
-def numbers_twice(self: Tandem) -> Any:
-    removed = _load(self)
-    self.next = min(self.log, default=self.next)
-    return removed
+@register(MUTANTS, "numbers_twice", "after a restart numbers are given again that were given", (Tandem, "load"))
+def numbers_twice(self: Tandem, records: Any) -> None:
+    load(self, records)
+    self.next = self.floor
 
 
 @register(MUTANTS, "early", "replicas hear of a number that the stand-by does not have", (Tandem, "_keep_from"))
 def early(self: Tandem, number: int) -> None:
-    _keep_from(self, number)
+    keep_from(self, number)
     before, self.kept = self.kept, self.next
     self._send_from(before)
 
@@ -37,16 +31,15 @@ def skips_a_gap(self: Tandem, event: Any, message: Ordered) -> None:
     for place in message.numbered.places:
         if place.group in self.replicas and place.position > self.replicas[place.group].position:
             self.replicas[place.group].position = place.position
-    _on_ordered(self, event, message)
+    on_ordered(self, event, message)
 
 
-@register(MUTANTS, "forgets_counters", "positions begin again after a restart", (Tandem, "_load"))
-def forgets_counters(self: Tandem) -> Any:
-    removed = _load(self)
+@register(MUTANTS, "forgets_counters", "positions begin again after a restart", (Tandem, "load"))
+def forgets_counters(self: Tandem, records: Any) -> None:
+    load(self, records)
     self.counters = {}
-    return removed
 
 
-@register(MUTANTS, "forgets_early", "the sequencer forgets what a replica lacks", (Tandem, "_is_everywhere"))
-def forgets_early(self: Tandem, numbered: Any) -> bool:
-    return True
+@register(MUTANTS, "forgets_early", "the sequencer forgets what a replica lacks", (Tandem, "_lacking"))
+def forgets_early(self: Tandem, number: int) -> Any:
+    return ()

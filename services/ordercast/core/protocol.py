@@ -49,19 +49,21 @@ class Genuine(StrEnum):
     NO = "no"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    orders: Orders
+    """The defaults are those of a protocol that only orders messages over all groups of a domain."""
+
+    orders: Orders = Orders.ACROSS
     #: Entries of a log say what they come after in other groups, so that several logs can be read in causal order.
-    causal: bool
-    early: Early
+    causal: bool = False
+    early: Early = Early.NONE
     #: The length of an order key.
     key_bytes: int
     #: Logs of several groups can be merged by order key.
-    merges: bool
-    members: Members
+    merges: bool = False
+    members: Members = Members.CONFIGURATIONS
     #: Groups have acceptors besides replicas, and the consensus service runs machines for them.
-    acceptors: bool
+    acceptors: bool = False
     genuine: Genuine
 
 
@@ -159,8 +161,6 @@ class ReplicaFactory(Interface):
 @dataclass(frozen=True, slots=True)
 class Protocol:
     name: str
-    #: The level (core/level.py) that a cluster needs for domains with it; 0: it has been there from the beginning.
-    level: int
     traits: Traits
     settings: tuple[Setting, ...]
     #: The settings of a domain as users write them, in a cluster of some level. It raises a ValueError that can be
@@ -173,6 +173,8 @@ class Protocol:
     records: RecordScope
     #: By what its machines call the moment.
     stages: Mapping[str, Stage]
+    #: The level (core/level.py) that a cluster needs for domains with it; 0: it has been there from the beginning.
+    level: int = 0
     #: The machines of a process that holds acceptors, by role.
     acceptor: "Callable[[str], dict[str, Machine]] | None" = None
     #: Checks a group's own settings, given its domain's; None if groups have none. It raises a ValueError as well.

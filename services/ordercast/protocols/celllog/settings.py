@@ -24,3 +24,13 @@ class LogSettings:
     log_chunk_bytes: int = 1 << 20
     #: Who copies a log asks for no more than so much in a second, so that it leaves room for others.
     copy_bytes_per_s: int = 64 << 20
+
+    # See core.protocol.DomainSettings: a protocol says so if it is otherwise.
+
+    @property
+    def spans_groups(self) -> bool:
+        return True
+
+    @property
+    def untold_past(self) -> str:
+        return ""

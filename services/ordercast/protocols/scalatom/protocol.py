@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ordercast.core.clock_codec import ClockCodec
 from ordercast.core.ids import KEY_BYTES
 from ordercast.core.protocol import Early, Genuine, Members, Orders, Protocol, Stage, Traits
 from ordercast.protocols.group_records import GroupRecords
 from ordercast.protocols.scalatom import records
-from ordercast.protocols.scalatom.seen import ClockCodec
 from ordercast.protocols.scalatom.settings import documented, from_map
 from ordercast.v1.sequencer_pb2 import PositionRecord
 
@@ -64,7 +64,7 @@ SCALATOM = Protocol(
     replica=replica,
     submission=submission,
     acceptor=acceptor,
-    seen=ClockCodec(),
+    seen=ClockCodec(KEY_BYTES),
     stages=STAGES,
     records=GroupRecords(
         records.OF_GROUPS,

@@ -38,14 +38,6 @@ class Settings(LogSettings):
     #: on silence. Costs (d-1)^2 + (d-1)(d-2) messages more; for comparison with the paper.
     relay_eagerly: bool = False
 
-    @property
-    def spans_groups(self) -> bool:
-        return True
-
-    @property
-    def untold_past(self) -> str:
-        return ""
-
 
 # -------------------------------------------------------------------------------------- as users write them
 

@@ -7,21 +7,18 @@ group follows when the one before it is decided, and says in its session that it
 those that owe an answer: the same envelope, with the same coordinator, whoever died meanwhile.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ordercast.core.errors import InvariantBroken, RemoteProtocolError
-from ordercast.core.ids import CLOCK_MAX, KEY_BYTES, pack_u64, sn_of, unpack_u64
+from ordercast.core.clock_submission import ClockSubmission
+from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.ids import CLOCK_MAX, KEY_BYTES, sn_of
 from ordercast.core.machine import Receive
 from ordercast.core.quorums import has_majority
-from ordercast.core.session_token import CLOCK_BYTES
-from ordercast.core.submission import Groups, Seeing, Sender, Submission, Submitted
+from ordercast.core.submission import Groups, Seeing, Sender, Submitted
 from ordercast.core.view import View
-from ordercast.v1.common_pb2 import Incarnation, Span
+from ordercast.v1.common_pb2 import Incarnation
 from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDecided, EnvelopeDelivered, EnvelopeDurable
-
-#: Who has seen a message numbered 0 comes after it: that is not nothing.
-NOTHING_SEEN = -1
 
 
 @dataclass(slots=True)
@@ -35,8 +32,8 @@ class Unfinished:
     durable: dict[str, dict[str, None]] = field(default_factory=dict)
 
 
-class ScalatomSubmission(Submission):
-    """What a producer has seen is a number: the highest of what was acknowledged, read, or decided here."""
+class ScalatomSubmission(ClockSubmission):
+    """What a producer has seen is the highest number of what was acknowledged, read, or decided here."""
 
     handles = (EnvelopeDecided, EnvelopeDurable)
 
@@ -44,23 +41,6 @@ class ScalatomSubmission(Submission):
         self.gateway = gateway
         #: In the order in which they left.
         self.unfinished: dict[bytes, Unfinished] = {}
-
-    # ------------------------------------------------------------------------------------------ what was seen
-
-    def nothing_seen(self) -> int:
-        return NOTHING_SEEN
-
-    def read_session(self, session: bytes) -> int:
-        if len(session) != CLOCK_BYTES or unpack_u64(session) > CLOCK_MAX:
-            raise RemoteProtocolError("not a clock")
-        return unpack_u64(session)
-
-    def see(self, seen: int, presented: int) -> int:
-        return max(seen, presented)
-
-    def session_of(self, seen: Iterable[int]) -> bytes:
-        clock = max(seen)
-        return pack_u64(clock) if clock != NOTHING_SEEN else b""
 
     # ------------------------------------------------------------------------------------------------ sending
 
@@ -121,15 +101,6 @@ class ScalatomSubmission(Submission):
 
     def on_answered(self, submitted: Submitted, producers: Sequence[Seeing]) -> None:
         """They have seen its number since it was decided."""
-
-    def places_of(self, submitted: Submitted, index: int) -> list[list[Span]]:
-        """One order over all groups: what is a duplicate in one is a duplicate in all."""
-        groups = submitted.groups
-        spans = [list(submitted.delivered[group].outcomes[index].spans) for group in groups]
-        for group, there in zip(groups, spans, strict=True):
-            if len(there) != len(spans[0]):
-                raise InvariantBroken(f"{group} and {groups[0]} disagree about what is a duplicate")
-        return [list(run) for run in zip(*spans, strict=True)]
 
     def is_finished(self, submitted: Submitted) -> bool:
         """[E8] Durable at a majority of each group. A receipt comes earlier, and finishes nothing."""

@@ -1,20 +1,22 @@
-"""What a client has seen of a domain that runs SCALATOM: a clock. Its form needs no mark."""
+"""What a client has seen, for protocols whose messages have numbers: a clock. Its form needs no mark."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from ordercast.core.errors import RemoteProtocolError
-from ordercast.core.ids import KEY_BYTES
 from ordercast.core.session_token import CLOCK_BYTES
 from ordercast.v1.sequencer_pb2 import LogEntry
 
 
+@dataclass(frozen=True, slots=True)
 class ClockCodec:
-    """See core.protocol.SeenCodec."""
+    """A core.protocol.SeenCodec. Order keys have a length, and begin with the number."""
 
-    mark = b""
+    key_bytes: int = CLOCK_BYTES
+    mark: bytes = b""
 
     def of_entries(self, group: str, entries: Sequence[bytes], besides: Any) -> bytes:
         """A log is in the order of its keys, which begin with a clock: the last one covers all."""
@@ -22,7 +24,7 @@ class ClockCodec:
             key = LogEntry.FromString(entries[-1]).order_key
         except DecodeError as error:
             raise RemoteProtocolError(f"not an entry of a log: {error}") from error
-        if len(key) != KEY_BYTES:
+        if len(key) != self.key_bytes:
             raise RemoteProtocolError(f"an order key of {len(key)} bytes")
         return key[:CLOCK_BYTES]
 
