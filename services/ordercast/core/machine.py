@@ -349,8 +349,8 @@ class TellsReaders(Protocol):
         """Add what the machine knows to a description of the log as it is on disk, which may be behind."""
         ...
 
-    def read_besides(self, group: str) -> Any:
-        """What a reader of the log has seen besides its entries, for `ReadGroupResponse.read`; None if nothing."""
+    def read_besides(self, group: str) -> bytes:
+        """What a reader of the log has seen besides its entries, for `ReadGroupResponse.besides`."""
         ...
 
 
