@@ -329,7 +329,8 @@ class ChecksItself(Protocol):
     def check_invariants(self) -> None:
         """Raise InvariantBroken if the machine is in a state that its argument excludes.
 
-        The simulator asks after every step, so it has to be cheap, and must change nothing.
+        The simulator asks after every step, so it has to be cheap, and must change nothing. Services ask after
+        some of them, before anything leaves that the step led to.
         """
         ...
 
