@@ -284,13 +284,6 @@ class SetTimer(Effect):
 
 
 @dataclass(slots=True)
-class ClearTimer(Effect):
-    """No wake-up of that name, unless it is set again. What has fired before is still told."""
-
-    name: str
-
-
-@dataclass(slots=True)
 class Hand(Effect):
     """An event for a sibling machine in the same process, by role."""
 
