@@ -11,11 +11,14 @@ from ordercast.local.configurations import is_settled
 from ordercast.local.evidence import Evidence
 from ordercast.local.load import COLLECT_S_MAX, collect_logs
 from ordercast.local.setup import create_domain, create_groups
+from ordercast.protocols.isis.stamps import StampCodec
 from ordercast.v1.membership_pb2 import Group
 from tests.cluster.changing import ask, wait_for_group, wait_until_settled
 from tests.cluster.trial import PATIENCE_S, Progress, gateway_of, mend, trial
 
 CAUSAL, TOTAL = "causal", "total"
+#: What reads where entries come from.
+CODEC = StampCodec()
 
 
 def with_domains(cluster: LocalCluster) -> LocalCluster:
@@ -54,9 +57,9 @@ def assert_view_synchrony(cluster: LocalCluster, groups: Sequence[str], *, is_at
         for replica, entries in logs.items():
             assert entries == longest[: len(entries)], f"{replica} has another log of {name}"
         assert [position_of(entry) for entry in longest] == list(range(len(longest)))
-        views = [entry.stamp.view for entry in longest]
+        views = [CODEC.place_of(entry.protocol).view for entry in longest]
         assert views == sorted(views)
-        log = CastLog(id_)
+        log = CastLog(id_, CODEC)
         assert not [problem for entry in longest for problem in log.take(entry)]
 
 

@@ -26,6 +26,7 @@ from ordercast.v1.gateway_pb2 import PublishReply, PublishRequest
 from ordercast.v1.sequencer_pb2 import LogEntry
 from tests.cluster.asking import CALL_S_MAX, assert_replicas_agree, in_time, payloads, raw, read_all, start_of
 from tests.cluster.conftest import MakeCluster
+from tests.cluster.synchrony import CODEC
 
 CAUSAL, TOTAL = "causal", "total"
 #: What a group of one replica each has: nobody is a member of two of them.
@@ -240,11 +241,11 @@ async def read_until(oc: ordercast.Connection, group: str, payload: bytes) -> or
 
 def comes_after(entry: LogEntry, other_group: str, other: LogEntry) -> bool:
     """By the stamp of the first: whoever is in both groups delivers the other one first."""
-    wanted = other.stamp
+    wanted = CODEC.place_of(other.protocol)
     return any(
-        (group_name(named.group), named.view, named.member) == (other_group, wanted.view, wanted.key.member)
-        and named.number >= wanted.key.number
-        for named in named_by(entry.stamp)
+        (group_name(named.group), named.view, named.member) == (other_group, wanted.view, wanted.member)
+        and named.number >= wanted.number
+        for named in named_by(CODEC.place_of(entry.protocol))
     )
 
 
@@ -404,15 +405,20 @@ def test_positions_are_order_keys_and_what_a_cast_comes_after_is_in_the_logs(
     in_time(publish())
     entries = {group: entries_of(cluster.gateways[1], group) for group in (one, two)}
     casts = {
-        (group, entry.stamp.view, entry.stamp.key.member): entry.stamp.key.number
+        (group, place.view, place.member): place.number
         for group, found in entries.items()
-        for entry in found
+        for place in (CODEC.place_of(entry.protocol) for entry in found)
     }
     named: list[Named] = []
     for found in entries.values():
         assert [entry.order_key for entry in found] == sorted(entry.order_key for entry in found)
         assert all(entry.order_key < pack_u64(100) for entry in found)
-        named += [n for entry in found for n in named_by(entry.stamp) if group_name(n.group) in entries]
+        named += [
+            n
+            for entry in found
+            for n in named_by(CODEC.place_of(entry.protocol))
+            if group_name(n.group) in entries
+        ]
     assert named
     for cast in named:
         assert cast.number <= casts[group_name(cast.group), cast.view, cast.member]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ordercast.core.errors import InvariantBroken
-from ordercast.core.members import has_views, learners_of
+from ordercast.core.members import kind_of, learners_of
 from ordercast.core.quorums import has_majority, majority
 from ordercast.membership import changing_views, view_duties
 from ordercast.membership.changes import has_survivors, loss_of
@@ -168,7 +168,7 @@ class ViewRun(Run):
         if node != self.damaged or not self.damaged_at <= self.world.now < self.damaged_at + 0.5:
             return False
         loss = loss_of(group, node, life)
-        return has_views(group) and (loss.before or loss.now)
+        return kind_of(group).follows_processes and (loss.before or loss.now)
 
     def _progress(self, node: str, life: int, group: Group) -> list[GroupProgress]:
         if node not in (*group.starting, *learners_of(group)):
@@ -188,7 +188,7 @@ class ViewRun(Run):
         return super()._rests(alive) and all(self._is_in_view(state, group) for group in state.groups.values())
 
     def _is_in_view(self, state: State, group: Group) -> bool:
-        if not has_views(group) or not has_survivors(group):
+        if not kind_of(group).follows_processes or not has_survivors(group):
             return True
         if group.HasField("previous") or group.HasField("next") or group.starting or group.lost:
             return False

@@ -368,3 +368,16 @@ def protocol_name_errors(source: str, module: str, names: tuple[str, ...]) -> li
             word = re.compile(rf"(?<![a-z]){name}(?![a-z])", re.IGNORECASE)
             errors += word_errors(source, module, word)
     return errors
+
+
+KINDS_OF_MEMBERS = tuple(
+    f"{PACKAGE}.{name}" for name in ("core.members", "core.protocol", "membership.kinds", "protocols")
+)
+WHICH_KIND = re.compile(r"\b(how_members_change|Members\.[A-Z]+)\b")
+
+
+def kind_of_members_errors(source: str, module: str) -> list[str]:
+    """Lines that ask which kind of members a group has, instead of asking the kind what they want to know."""
+    if any(within(module, package) for package in KINDS_OF_MEMBERS):
+        return []
+    return word_errors(source, module, WHICH_KIND)

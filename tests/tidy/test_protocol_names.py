@@ -1,4 +1,6 @@
-"""Nothing but a protocol's own folders and the catalogue knows it by name: everybody else asks its traits."""
+"""Nothing but a protocol's own folders and the catalogue knows it by name: everybody else asks its traits. And
+nobody asks which kind of members a group has: everybody asks that kind.
+"""
 
 import pytest
 
@@ -49,3 +51,14 @@ def test_its_own_folders_and_the_catalogue_may_name_it(module):
 @pytest.mark.parametrize("word", ["crisis", "isisland"])
 def test_a_word_that_only_contains_a_name_is_none(word):
     assert rules.protocol_name_errors(word, "ordercast.gateway.intake", ("isis",)) == []
+
+
+def test_no_module_asks_which_kind_of_members_a_group_has():
+    found = [rules.kind_of_members_errors(source, module) for module, source in rules.modules().items()]
+    assert [error for errors in found for error in errors] == []
+
+
+@pytest.mark.parametrize("source", ["how_members_change(group)", "traits.members == Members.VIEWS"])
+def test_such_a_question_is_found_where_it_does_not_belong(source):
+    assert rules.kind_of_members_errors(source, "ordercast.runtime.process.node")
+    assert not rules.kind_of_members_errors(source, "ordercast.core.members")

@@ -8,6 +8,7 @@ from typing import Any
 from ordercast.core.ids import envelope_id, order_key, pack_u64
 from ordercast.core.machine import (
     ChannelReset,
+    ChecksItself,
     Deliver,
     Effect,
     Event,
@@ -103,6 +104,8 @@ class Driven:
 
     def step(self, event: type[Event], *fields: Any) -> list[Effect]:
         effects: list[Effect] = self.machine.step(event(self.now, 0.0, *fields))
+        if isinstance(self.machine, ChecksItself):
+            self.machine.check_invariants()
         for effect in effects:
             if isinstance(effect, Persist):
                 for key, value in effect.records:

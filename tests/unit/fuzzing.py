@@ -137,7 +137,7 @@ def garbled(message: Message, random: Random) -> Any:
 #: What a machine sets anew at the beginning of each step, its settings, what it measures, and a view's index.
 OF_A_STEP = frozenset(
     {
-        *("now", "wall", "out", "changes", "then", "touched", "cause", "_came"),
+        *("now", "wall", "out", "changes", "then", "touched", "about", "cause", "_came"),
         *("settings", "pressure", "_replicas", "_acceptors"),
     }
 )

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ordercast.core.machine import Effect, Receive
+from ordercast.core.submission import MakeSubmission
 from ordercast.gateway.machine import Gateway
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.scalatom.submission import ScalatomSubmission
@@ -17,9 +18,15 @@ RESEND_S = GatewaySettings().resend_s
 
 
 class Host(Driven):
-    def __init__(self, *, connected: str = "n1 n2 n3 n4 n5 n6", **limits: Any) -> None:
+    def __init__(
+        self,
+        *,
+        connected: str = "n1 n2 n3 n4 n5 n6",
+        submission: MakeSubmission = ScalatomSubmission,
+        **limits: Any,
+    ) -> None:
         settings = GatewaySettings(**{"finished_every": 1, **limits})
-        super().__init__("g1", lambda: Gateway("g1", ScalatomSubmission, settings), VIEW)
+        super().__init__("g1", lambda: Gateway("g1", submission, settings), VIEW)
         for peer in connected.split():
             self.connect(peer)
         self.now += 1.0

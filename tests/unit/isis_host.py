@@ -33,6 +33,7 @@ from ordercast.protocols.isis.era import Era
 from ordercast.protocols.isis.machine import Isis
 from ordercast.protocols.isis.replica import Replica, seen_of
 from ordercast.protocols.isis.settings import Settings
+from ordercast.protocols.isis.stamps import stamp_in
 from ordercast.protocols.isis.telling import TellOne, Told
 from ordercast.sim.disk import Log
 from ordercast.v1.common_pb2 import Envelope
@@ -147,11 +148,10 @@ class Company:
 
     def seen_at(self, name: str, group: str) -> Seen:
         """What a client has seen that has read the last entry of that log."""
-        stamp = self.members[name].logs[group].entries[-1].stamp
+        stamp = stamp_in(self.members[name].logs[group].entries[-1])
         seen = seen_of(group, stamp)
-        read = self.machine(name).read_besides(group)
-        if read is not None:
-            seen.MergeFrom(Seen(open=read.open, confirmed=read.confirmed))
+        read = Seen.FromString(self.machine(name).read_besides(group))
+        seen.MergeFrom(Seen(open=read.open, confirmed=read.confirmed))
         return seen
 
     # ------------------------------------------------------------------------------------------ speaking

@@ -71,7 +71,7 @@ class Host(Driven):
 
     def vote_of(self, instance: bytes = I1) -> tuple[int, int | None, bytes]:
         """What it is bound by: the promised round, the round of its vote, and the value."""
-        vote = self.machine._vote(instance)
+        vote = self.machine.vote_in(instance)
         return (vote.promised[0], None if vote.voted is None else vote.voted[0], vote.value)
 
     def timer(self) -> list[Effect]:
@@ -399,7 +399,7 @@ def test_what_an_idle_one_has_from_before_does_not_count():
     host = newcomer()
     host.receive("n1", votes(vote(I2, 8), idle=True))
     host.receive("n2", votes(vote(I1, 3, 3, b"x")))
-    assert host.machine._vote(I2) is None
+    assert host.machine.vote_in(I2) is None
 
 
 def test_a_fellow_that_has_started_is_enough_by_itself_and_tells_what_it_has_by_now():

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from importlib.metadata import EntryPoint
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ from ordercast.core.level import LEVEL
 from ordercast.core.protocol import Members
 from ordercast.protocols import catalogue
 from ordercast.protocols.catalogue import BUILT_IN, DEFAULT, UnusableProtocol, named, protocols, with_installed
+from ordercast.protocols.isis.protocol import ISIS
 from ordercast.runtime.telemetry.stages import span_of, stages_of
 from ordercast.telemetry.schema import names
 
@@ -80,3 +82,14 @@ def test_every_stage_of_a_protocol_has_a_span_in_the_schema_of_telemetry(name):
 
 def test_who_has_views_says_so_by_a_trait():
     assert [name for name in protocols() if named(name).traits.members == Members.VIEWS] == ["isis"]
+
+
+@pytest.mark.parametrize("changed", [{"causal": None}, {"traits": replace(ISIS.traits, causal=False)}])
+def test_a_protocol_whose_entries_say_what_they_come_after_brings_what_reads_that(changed: dict[str, Any]):
+    with pytest.raises(ValueError, match="tell what entries come after"):
+        replace(ISIS, **changed)
+
+
+def test_logs_without_an_order_across_them_can_be_judged():
+    with pytest.raises(ValueError, match="could be judged"):
+        replace(ISIS, causal=None, traits=replace(ISIS.traits, causal=False))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ordercast.client.causal_merge import CausalMerge, Time
 from ordercast.v1.isis_pb2 import CastStamp
-from tests.unit.causal_stamps import IDS, stamp, time_of
+from tests.unit.causal_stamps import IDS, place_of, stamp, time_of
 
 
 @dataclass
@@ -186,9 +186,9 @@ def read(history: History, random: Random, starts: dict[str, int], *, look_back:
             group = random.choice(coming)
             cast = streams[group].pop(0)
             if cast.offset < starts[group]:
-                merge.pass_over(group, cast.stamp, end=cast.offset + 1)
+                merge.pass_over(group, place_of(cast.stamp), end=cast.offset + 1)
             else:
-                merge.add(group, cast.stamp, cast.name, offset=cast.offset, end=cast.offset + 1, size=1)
+                merge.add(group, place_of(cast.stamp), cast.name, offset=cast.offset, end=cast.offset + 1, size=1)
         else:
             return released
 

@@ -71,7 +71,7 @@ class CausalGateway(GatewayServicer):
                 envelope=Envelope(header=header, body=body),
                 first_offset=offset,
                 outcomes=[outcome],
-                stamp=cast,
+                protocol=cast.SerializeToString(),
             )
             group.entries.append(entry)
             group.next_offset = offset + 1

@@ -32,7 +32,7 @@ from ordercast.core.machine import (
 from ordercast.core.view import UnknownGroup
 from ordercast.runtime.driver import host as host_module
 from ordercast.runtime.driver.clock import Clock
-from ordercast.runtime.driver.host import REFUSALS_MAX, Host
+from ordercast.runtime.driver.host import CHECKED_EVERY, REFUSALS_MAX, Host
 from ordercast.runtime.driver.profile import Profile
 from ordercast.runtime.storage.layout import log_key, log_prefix
 from ordercast.runtime.storage.store import Storage
@@ -563,6 +563,37 @@ def test_after_a_machine_broke_nothing_leaves_any_more(tmp_path):
         await asyncio.sleep(0)
         assert rig.broken == [broken]
         assert rig.sent == []
+
+    run(tmp_path, story)
+
+
+class Doubting(Puppet):
+    """It has something to say about itself."""
+
+    is_sound = True
+
+    def check_invariants(self) -> None:
+        if not self.is_sound:
+            raise InvariantBroken("three and two")
+
+
+def test_a_machine_that_is_not_sound_ends_the_process_and_what_it_says_then_does_not_leave(tmp_path):
+    async def story(rig: Rig) -> None:
+        machine = Doubting()
+        rig.host.add("d", "three", machine)
+        for number in range(CHECKED_EVERY + 1):
+            rig.host.tell("d", "three", Poke(0.0, 0.0, [say(f"{number}")]))
+        await rig.settle()
+        assert not rig.broken
+        assert len(rig.sent) == CHECKED_EVERY + 1
+        machine.is_sound = False
+        for number in range(CHECKED_EVERY):
+            rig.host.tell("d", "three", Poke(0.0, 0.0, [say(f"{number}")]))
+        while not rig.broken:
+            await asyncio.sleep(0)
+        assert isinstance(rig.broken[0], InvariantBroken)
+        before_the_next_check = CHECKED_EVERY - 1
+        assert len(rig.sent) == CHECKED_EVERY + 1 + before_the_next_check
 
     run(tmp_path, story)
 

@@ -13,6 +13,7 @@ from ordercast.local.audit import audit
 from ordercast.local.casts import CastLog, Named
 from ordercast.local.evidence import Acknowledged, Evidence, SentMessage, messages_of
 from ordercast.local.verify import Report, Verifier
+from ordercast.protocols.isis.stamps import StampCodec
 from ordercast.v1.common_pb2 import (
     Batch,
     Destination,
@@ -33,6 +34,7 @@ from ordercast.v1.gateway_pb2 import (
 from ordercast.v1.isis_pb2 import CastKey, CastStamp, GroupTime
 from ordercast.v1.membership_pb2 import GROUP_STATE_ACTIVE, Domain, Group
 from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse, LogEntry
+from tests.unit.causal_stamps import restamping
 
 REPLICAS = ("n1", "n2", "n3")
 A, B = "a#1", "b#2"
@@ -112,7 +114,7 @@ class Story:
             carried=times_of(carried or {}),
             total=self.ordering == "total",
         )
-        entry.stamp.CopyFrom(stamp)
+        entry.protocol = stamp.SerializeToString()
         return entry
 
     def tell(self) -> Evidence:
@@ -180,7 +182,8 @@ def forget_stamps(evidence: Evidence) -> None:
     for id_ in evidence.logs:
         for entries in evidence.logs[id_].values():
             for number, entry in enumerate(entries, start=1):
-                entry.stamp.CopyFrom(CastStamp(view=1, key=CastKey(member=0, number=number)))
+                stamp = CastStamp(view=1, key=CastKey(member=0, number=number))
+                entry.protocol = stamp.SerializeToString()
 
 
 def test_a_right_history_is_clean() -> None:
@@ -256,7 +259,8 @@ def two_replicas_have_two_orders(evidence: Evidence) -> None:
 
 @mutant("order_violations", "n1 and n3 differ at position 4 of a#1")
 def two_replicas_have_two_stamps(evidence: Evidence) -> None:
-    evidence.logs[A]["n3"][4].stamp.epoch = 9
+    with restamping(evidence.logs[A]["n3"][4]) as stamp:
+        stamp.epoch = 9
 
 
 @mutant("order_violations", "n2 has position 0 of a#1 behind 1")
@@ -289,8 +293,9 @@ def a_message_without_a_receipt_is_in_one_of_its_two_groups(evidence: Evidence) 
     for entries in each(evidence, "a"):
         # Nothing comes after it: that it is missing would be seen by that, too.
         for entry in entries[4:]:
-            entry.stamp.ClearField("carried")
-            entry.stamp.ClearField("times")
+            with restamping(entry) as stamp:
+                stamp.ClearField("carried")
+                stamp.ClearField("times")
 
 
 @mutant("order_violations", "b'm3' is in a#1 and not in b#2")
@@ -359,13 +364,15 @@ def an_answer_to_an_answer_in_another_group_comes_first(evidence: Evidence) -> N
 @mutant("order_violations", "comes after b#2/1:2.1, which is lost")
 def what_somebody_answered_to_in_another_group_is_gone(evidence: Evidence) -> None:
     for entries in each(evidence, "b"):
-        entries[1].stamp.key.member, entries[1].stamp.key.number = 0, 2
+        with restamping(entries[1]) as stamp:
+            stamp.key.member, stamp.key.number = 0, 2
 
 
 @mutant("order_violations", "what is at position 4 comes after b#2/1:2.7, which is lost")
 def what_a_cast_carries_along_is_gone(evidence: Evidence) -> None:
     for entries in each(evidence, "a"):
-        entries[4].stamp.carried[0].counts[0] = 7
+        with restamping(entries[4]) as stamp:
+            stamp.carried[0].counts[0] = 7
 
 
 @mutant("order_violations", "comes after a#1/2:1.1, which is not before it")
@@ -377,39 +384,44 @@ def what_an_entry_comes_after_in_its_own_group_is_behind_it(evidence: Evidence) 
 @mutant("order_violations", "a#1/3:1.1, of a later view")
 def an_entry_comes_after_one_of_a_later_view(evidence: Evidence) -> None:
     for entries in each(evidence, "a"):
-        entries[5].stamp.times[0].view = 3
+        with restamping(entries[5]) as stamp:
+            stamp.times[0].view = 3
 
 
 @mutant("order_violations", "view 1 comes behind view 2")
 def a_view_comes_back(evidence: Evidence) -> None:
     for entries in each(evidence, "a"):
-        entries[4].stamp.view = 1
-        entries[4].stamp.key.number = 3
-        entries[5].stamp.times[0].view = 1
+        with restamping(entries[4]) as stamp:
+            stamp.view, stamp.key.number = 1, 3
+        with restamping(entries[5]) as stamp:
+            stamp.times[0].view = 1
 
 
 @mutant("order_violations", "is there without number 1 of its caster")
 def the_first_cast_of_a_member_is_gone(evidence: Evidence) -> None:
     for entries in each(evidence, "a"):
-        entries[4].stamp.key.number = 2
+        with restamping(entries[4]) as stamp:
+            stamp.key.number = 2
 
 
 @mutant("order_violations", "comes behind number 1 of its caster")
 def a_cast_is_in_the_log_twice(evidence: Evidence) -> None:
     for entries in each(evidence, "a"):
-        entries[5].stamp.key.number = 1
+        with restamping(entries[5]) as stamp:
+            stamp.key.number = 1
 
 
 @mutant("order_violations", "an ABCAST at position 0 is not what the domain is for")
 def a_cast_in_a_causal_domain_was_ordered(evidence: Evidence) -> None:
     for entries in each(evidence, "a"):
-        entries[0].stamp.total = True
+        with restamping(entries[0]) as stamp:
+            stamp.total = True
 
 
 @mutant("order_violations", "says nothing of where it comes from")
 def an_entry_has_no_stamp(evidence: Evidence) -> None:
     for entries in each(evidence, "a"):
-        entries[5].ClearField("stamp")
+        entries[5].ClearField("protocol")
 
 
 @pytest.mark.parametrize("name", sorted(MUTANTS))
@@ -444,7 +456,7 @@ def shown(story: Story, group: str) -> list[LogEntry]:
 
 
 def taken(entries: list[LogEntry], group: str = "a", *, is_whole: bool = True) -> tuple[CastLog, list[str]]:
-    log = CastLog(IDS[group], is_whole)
+    log = CastLog(IDS[group], StampCodec(), is_whole)
     return log, [problem for entry in entries for problem in log.take(entry)]
 
 
@@ -469,7 +481,8 @@ def test_where_all_entries_are_shown_nothing_can_hide() -> None:
 
 def test_more_casts_are_left_out_than_there_are_positions_for() -> None:
     entries = shown(right_story(), "a")
-    entries[3].stamp.key.number = 3
+    with restamping(entries[3]) as stamp:
+        stamp.key.number = 3
     _, problems = taken(entries)
     assert any("is there without number 1 of its caster" in problem for problem in problems)
 
@@ -486,7 +499,8 @@ def test_a_position_before_a_cast_hides_nothing_that_comes_behind_it() -> None:
     assert not problems
     assert not log.lacks(Named(A, 1, 1, 1))
     assert log.lacks(Named(A, 1, 0, 3))
-    entries[1].stamp.key.number = 3
+    with restamping(entries[1]) as stamp:
+        stamp.key.number = 3
     _, problems = taken(entries)
     assert problems == ["cast 1:0.3 at position 2 is there without number 2 of its caster"]
 
@@ -517,7 +531,8 @@ def test_what_retention_dropped_is_not_missed() -> None:
 
 def test_what_retention_left_is_judged() -> None:
     entries = right_story().evidence.logs[A]["n1"][1:]
-    entries[-1].stamp.times[0].counts[0] = 2
+    with restamping(entries[-1]) as stamp:
+        stamp.times[0].counts[0] = 2
     _, problems = taken(entries, is_whole=False)
     assert any("comes after a#1/2:1.2, which is not before it" in problem for problem in problems)
 
@@ -605,15 +620,25 @@ def test_what_comes_while_others_are_read_is_looked_for_again(verify: Callable[[
     assert report.is_ok, report.problems
 
 
+def set_view(entry: LogEntry, view: int) -> None:
+    with restamping(entry) as stamp:
+        stamp.view = view
+
+
+def set_view_of_past(entry: LogEntry, view: int) -> None:
+    with restamping(entry) as stamp:
+        stamp.times[0].view = view
+
+
 @pytest.mark.parametrize(
     ("break_", "text"),
     [
         (lambda logs: logs[B].pop(), "message 1 of producer 71 to a#1, b#2, and b#2 does not"),
         (lambda logs: logs[B].pop(), "comes after b#2/1:2.1, which is not in its log"),
         (lambda logs: logs[A].pop(3), "offsets 2 to 3 are missing"),
-        (lambda logs: setattr(logs[A][3].stamp, "view", 3), "a: view 2 comes behind view 3"),
-        (lambda logs: setattr(logs[A][5].stamp.times[0], "view", 4), "of a later view"),
-        (lambda logs: logs[A][0].ClearField("stamp"), "says nothing of where it comes from"),
+        (lambda logs: set_view(logs[A][3], 3), "a: view 2 comes behind view 3"),
+        (lambda logs: set_view_of_past(logs[A][5], 4), "of a later view"),
+        (lambda logs: logs[A][0].ClearField("protocol"), "says nothing of where it comes from"),
         (lambda logs: setattr(logs[A][4], "order_key", b"\0" * 24), "does not rise"),
         (lambda logs: logs[B][0].envelope.header.destinations.pop(), "is not for it"),
         (lambda logs: leave_out_a_sequence(logs[A][3]), "producer 70 continues 1 with 3"),
@@ -632,7 +657,8 @@ def test_logs_that_cannot_be_are_problems(
 def test_replicas_that_disagree_are_a_problem(verify: Callable[[Gateway], Report]) -> None:
     gateway = Gateway(whole(right_story()))
     other = copy.deepcopy(gateway.logs[A])
-    other[4].stamp.epoch = 3
+    with restamping(other[4]) as stamp:
+        stamp.epoch = 3
     gateway.of_replica[A, "n2"] = other
     report = verify(gateway)
     assert any("a: n1 has" in problem and "n2 has" in problem for problem in report.problems), report.problems
@@ -660,7 +686,8 @@ def renumbered(entries: list[LogEntry], *, is_whole: bool) -> list[LogEntry]:
     for number, entry in enumerate(entries, start=0 if is_whole else 1):
         entry.order_key, entry.first_offset = pack_u64(number), number
         entry.outcomes[0].spans[0].first_offset = number
-        entry.stamp.key.number = number + 1
+        with restamping(entry) as stamp:
+            stamp.key.number = number + 1
     return entries
 
 

@@ -45,6 +45,7 @@ from ordercast.v1.sequencer_pb2 import (
     SnapshotAsk,
     SnapshotPart,
 )
+from tests.unit.causal_stamps import restamping
 from tests.unit.driving import LIVES, envelope_of, range_of
 
 DEFAULTS = {"flush": FlushKind.COORDINATOR, "order_wait_s": 0.0, "stability_idle_s": 0.0, "log_chunk": 2}
@@ -686,7 +687,8 @@ def test_a_member_takes_an_earlier_state_if_nobody_is_left_who_has_a_later_one()
     town.learn("n3")
     # The log of n2 goes further: it has heard what is on whose disk, and the others have not.
     last = LogEntry.FromString(n1.log.entries[-1].SerializeToString())
-    last.stamp.key.number += 1
+    with restamping(last) as stamp:
+        stamp.key.number += 1
     n3.hear("n2", chunk_of([*n1.log.entries, last], position=3, head=6, begins=3))
     assert n3.replica.copied == 6
     town.silent["n2"] = None

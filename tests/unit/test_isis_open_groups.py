@@ -69,13 +69,15 @@ def test_what_was_open_when_a_message_was_published_is_confirmed_with_its_receip
 
 
 def test_what_the_log_says_besides_is_in_the_readers_token():
-    entry = LogEntry(stamp=CastStamp(view=1, key=CastKey(member=0, number=5)))
+    entry = LogEntry(protocol=CastStamp(view=1, key=CastKey(member=0, number=5)).SerializeToString())
     elsewhere = GroupTime(group="b", view=1, members=[2], counts=[3])
     read = Seen(times=[elsewhere], open=["a"])
-    token = Seen.FromString(seen_in([entry.SerializeToString()], Group(name="a", id="a"), ISIS, read))
+    token = Seen.FromString(
+        seen_in([entry.SerializeToString()], Group(name="a", id="a"), ISIS, read.SerializeToString())
+    )
     assert list(token.open) == ["a"]
     assert elsewhere in token.times
-    entry.read.CopyFrom(read)
+    entry.besides = read.SerializeToString()
     assert Seen.FromString(seen_in([entry.SerializeToString()], Group(name="a", id="a"), ISIS)) == token
 
 

@@ -7,11 +7,15 @@ import pytest
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import Receive
 from ordercast.protocols.isis import receiving
+from ordercast.protocols.isis.protocol import ISIS
 from ordercast.protocols.isis.settings import FlushKind, Settings
+from ordercast.protocols.isis.submission import IsisSubmission
 from ordercast.sim.isis.stage import Stage
+from ordercast.v1.common_pb2 import RangeOutcome
 from ordercast.v1.isis_pb2 import (
     Cast,
     CastKey,
+    CastStamp,
     Cut,
     CutSynced,
     EpochFlush,
@@ -26,8 +30,10 @@ from ordercast.v1.isis_pb2 import (
     Submit,
     SyncedRow,
 )
-from tests.unit.driving import envelope_of
+from ordercast.v1.sequencer_pb2 import EnvelopeDelivered
+from tests.unit.driving import envelope_of, sent
 from tests.unit.fuzzing import state_of
+from tests.unit.gateway_host import Host
 
 NOBODY_CAST = CastKey(member=1, number=2**40)
 BEYOND = Seen(epoch=2**64 - 1)
@@ -244,3 +250,37 @@ def test_a_contribution_cannot_call_settled_what_is_ordered_and_has_not_come():
     during_a_view_change(stage, "n1")
     counts = era.counts_below(4)
     refuse(stage, "n2", "n1", Flush(**{**FLUSH, "settled_counts": counts}, settled=4, received=counts))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"protocol": b"\xff"},
+        {"protocol": CastStamp(view=1, key=CastKey(number=2**63)).SerializeToString()},
+        {"protocol": CastStamp(view=1, key=CastKey(number=1)).SerializeToString(), "besides": b"\xff"},
+        {
+            "protocol": CastStamp(view=1, key=CastKey(number=1)).SerializeToString(),
+            "besides": BEYOND.SerializeToString(),
+        },
+    ],
+    ids=["no stamp", "no such message", "a number beyond limits", "besides it no message", "besides it too much"],
+)
+def test_a_gateway_refuses_a_delivery_that_says_nothing_to_read(fields: dict[str, bytes]) -> None:
+    host = Host(submission=IsisSubmission)
+    (submit,) = sent(host.publish("a"), Submit)
+    delivered = EnvelopeDelivered(id=submit.envelope.header.id, group="a", outcomes=[RangeOutcome()], **fields)
+    before = state_of(host.machine)
+    with pytest.raises(RemoteProtocolError):
+        host.receive("n1", delivered)
+    assert state_of(host.machine) == before
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [b"\xff", CastStamp(view=1, times=[GroupTime(group="b", view=1, members=[1])]).SerializeToString()],
+    ids=["no such message", "no vector time"],
+)
+def test_where_an_entry_comes_from_is_refused_if_it_cannot_be_read(protocol: bytes) -> None:
+    with pytest.raises(RemoteProtocolError):
+        ISIS.causal.place_of(protocol)

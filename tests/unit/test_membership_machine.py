@@ -56,7 +56,9 @@ class Member:
         self.step(Start, 7, [])
 
     def step(self, event: type[Event], *fields: Any) -> list[Effect]:
-        return self.machine.step(event(self.now, 0.0, *fields))
+        effects = self.machine.step(event(self.now, 0.0, *fields))
+        self.machine.check_invariants()
+        return effects
 
     # --- the log
 

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from ordercast.core.members import can_leave, completed_of, has_views, holders_of, learners_of, places_of
+from ordercast.core.members import holders_of, how_members_change, learners_of, places_of
+from ordercast.core.members.views import can_leave, completed_of
+from ordercast.core.protocol import Members
 from ordercast.membership.changes import everyone_of, has_survivors
 from ordercast.membership.placement import load_of, rebalance
 from ordercast.membership.state import Code, State
@@ -148,7 +150,7 @@ def test_a_group_begins_with_a_complete_view_of_the_present_lives_and_without_ac
     assert list(cluster.g.placement) == ["a", "b", "c"]
     assert list(cluster.g.incarnations) == [1, 2, 3]
     assert not [*cluster.g.acceptors, *cluster.g.starting, *cluster.g.leaving]
-    assert has_views(cluster.g)
+    assert how_members_change(cluster.g) == Members.VIEWS
 
 
 def test_groups_of_other_domains_have_no_views(cluster):

@@ -74,6 +74,7 @@ class Member:
 
     def step(self, event: type[Event], *fields: Any) -> list[Effect]:
         effects = self.machine.step(event(self.now, 0.0, *fields))
+        self.machine.check_invariants()
         for effect in effects:
             if isinstance(effect, Persist):
                 for key, value in effect.records:

@@ -11,9 +11,11 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from ordercast.cli import changes, consoles, group, node, output, rebalance, status, waiting
-from ordercast.cli.changes import Superseded, is_done, stage_of
+from ordercast.cli.changes import stage_of
 from ordercast.cli.connection import GATEWAY_VARIABLE
 from ordercast.client.errors import FailedPrecondition, Unavailable
+from ordercast.core.members import kind_of
+from ordercast.core.members.kind import Superseded
 from ordercast.local.cluster import wait_until
 from ordercast.v1.gateway_pb2 import DescribeClusterResponse, DescribeGroupResponse
 from ordercast.v1.membership_pb2 import (
@@ -375,29 +377,33 @@ def as_it_was() -> Group:
     return Group(name="a", id="a#1", configuration=1, replicas=["n1", "n2"])
 
 
+def has_come(group: Group) -> bool:
+    return kind_of(group).has_come(group, WANTED, list)
+
+
 def test_a_change_is_done_when_nothing_of_it_is_under_way():
     found = as_it_was()
     found.next.CopyFrom(WANTED)
-    assert not is_done(found, WANTED)
+    assert not has_come(found)
     begun = Group(configuration=2, replicas=WANTED.replicas, previous=Configuration(number=1))
-    assert not is_done(begun, WANTED)
+    assert not has_come(begun)
     begun.ClearField("previous")
-    assert is_done(begun, WANTED)
+    assert has_come(begun)
 
 
 def test_a_change_behind_it_means_that_it_is_done():
-    assert is_done(Group(configuration=3, replicas=["n9"], previous=WANTED), WANTED)
+    assert has_come(Group(configuration=3, replicas=["n9"], previous=WANTED))
 
 
 def test_another_change_with_the_same_number_is_not_it():
     with pytest.raises(Superseded):
-        is_done(as_it_was(), WANTED)
+        has_come(as_it_was())
     found = as_it_was()
     found.next.CopyFrom(Configuration(number=2, replicas=["n1", "n5"]))
     with pytest.raises(Superseded):
-        is_done(found, WANTED)
+        has_come(found)
     with pytest.raises(Superseded):
-        is_done(Group(configuration=2, replicas=["n1", "n5"]), WANTED)
+        has_come(Group(configuration=2, replicas=["n1", "n5"]))
 
 
 def test_a_gateway_that_is_behind_does_not_end_the_waiting(monkeypatch: pytest.MonkeyPatch):

@@ -10,8 +10,10 @@ import typer
 from typer.testing import CliRunner
 
 from ordercast.cli import group, output, status, views, waiting
-from ordercast.cli.changes import Superseded, is_placed, stage_of, wanted_by
+from ordercast.cli.changes import stage_of
 from ordercast.cli.connection import GATEWAY_VARIABLE
+from ordercast.core.members import kind_of
+from ordercast.core.members.kind import Superseded
 from ordercast.local.cluster import wait_until
 from ordercast.v1.gateway_pb2 import DescribeGroupResponse, ReplicaStatus
 from ordercast.v1.membership_pb2 import (
@@ -21,7 +23,6 @@ from ordercast.v1.membership_pb2 import (
     CreateGroup,
     DefineView,
     Group,
-    Node,
     RaiseLevel,
 )
 from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse
@@ -136,30 +137,31 @@ def test_the_status_misses_no_acceptors_and_tells_when_no_view_can_follow(gatewa
 
 
 def test_a_change_is_done_when_the_view_consists_of_the_places_that_are_taken():
-    nodes = [Node(name="a"), Node(name="b"), Node(name="c", suspected=True), Node(name="d")]
-    client: Any = SimpleNamespace(cluster=lambda: SimpleNamespace(nodes=nodes))
     found = Group(name="g", configuration=7, replicas="ab", incarnations=[1, 2], placement="abc")
-    wanted = Configuration(number=3, replicas="abc")
-    assert is_placed(client, found, wanted), "c is not there"
+
+    def has_come(places: str) -> bool:
+        return kind_of(found).has_come(found, Configuration(number=3, replicas=places), lambda: "abd")
+
+    assert has_come("abc"), "c is not there"
     found.replicas[:] = "a"
-    assert not is_placed(client, found, wanted)
+    assert not has_come("abc")
     found.replicas[:] = "ab"
     found.previous.number = 6
-    assert not is_placed(client, found, wanted)
+    assert not has_come("abc")
     found.ClearField("previous")
     with pytest.raises(Superseded):
-        is_placed(client, found, Configuration(replicas="abd"))
+        has_come("abd")
     found.next.replicas[:] = "abd"
-    assert not is_placed(client, found, Configuration(replicas="abd")), "d copies the log"
+    assert not has_come("abd"), "d copies the log"
     with pytest.raises(Superseded):
-        is_placed(client, found, wanted)
+        has_come("abc")
 
 
 def test_what_a_change_wants_is_where_the_group_should_be():
     begun = Group(configuration=4, replicas="abc", incarnations=[1, 2, 3], placement="ab")
-    assert list(wanted_by(begun).replicas) == ["a", "b"]
+    assert list(kind_of(begun).wanted(begun).replicas) == ["a", "b"]
     begun.next.replicas[:] = "abd"
-    assert list(wanted_by(begun).replicas) == ["a", "b", "d"]
+    assert list(kind_of(begun).wanted(begun).replicas) == ["a", "b", "d"]
 
 
 def test_a_change_tells_what_is_under_way():

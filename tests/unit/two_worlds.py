@@ -11,7 +11,6 @@ from typing import Any
 from ordercast.core.ids import pack_u64
 from ordercast.core.machine import (
     ChannelReset,
-    ClearTimer,
     Deliver,
     Effect,
     Event,
@@ -94,7 +93,7 @@ class RandomSteps:
         """What does not go to the disk, and so may wait for it in `then`."""
         random, number = self.random, next(self.numbers)
         group = random.choice(GROUPS)
-        match random.randrange(12):
+        match random.randrange(11):
             case 0:
                 return hand(number, random.choice(("one", "two")))
             case 1:
@@ -102,16 +101,14 @@ class RandomSteps:
             case 2:
                 return SetTimer(random.choice((*SOON, LATE)), LATE_S)
             case 3:
-                return ClearTimer(random.choice((*SOON, LATE)))
-            case 4:
                 return ReadLog(group, random.randrange(self.ends[group] + 1), random.randrange(1, 4), str(number))
-            case 5:
+            case 4:
                 return Observe("stage", pack_u64(number), blocked_on=random.choice(("", "replica:other")))
-            case 6:
+            case 5:
                 return Deliver(group, 0, entry(number, 1), final=False)
-            case 7:
+            case 6:
                 return Interrupted(group)
-            case 8:
+            case 7:
                 return Own(number)
             case _:
                 return say(number, *random.sample((*PEERS, MYSELF), random.choice((1, 2))))

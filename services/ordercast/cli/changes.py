@@ -1,11 +1,11 @@
 """What is said of a group whose replicas change, and how to wait until they have."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ordercast.cli.exit_codes import ExitCode, fail
-from ordercast.cli.views import is_in_place, stage_of_views, view_document
-from ordercast.core.members import has_views, learners_of
+from ordercast.cli.views import view_document
+from ordercast.core.members import kind_of, learners_of
+from ordercast.core.members.kind import Superseded
 
 if TYPE_CHECKING:
     from ordercast.cli.waiting import Waiting
@@ -14,16 +14,12 @@ if TYPE_CHECKING:
     from ordercast.v1.membership_pb2 import Configuration, Group
 
 
-class Superseded(Exception):  # noqa: N818 (it names what happened)
-    """The change was cancelled; perhaps another one took its place."""
-
-
 # --------------------------------------------------------------------------------------------------- waiting
 
 
 def wait_for_change(client: "SyncConnection", begun: "Group", waiting: "Waiting") -> "Group":
     """Until the change is done that was answered with `begun`; the group as it is then."""
-    wanted = wanted_by(begun)
+    wanted = kind_of(begun).wanted(begun)
     while True:
         answer = client.describe_group(begun.name)
         group = answer.group
@@ -32,7 +28,7 @@ def wait_for_change(client: "SyncConnection", begun: "Group", waiting: "Waiting"
         # A gateway that has not heard of the change would seem to say that it is over.
         if group.revision >= begun.revision:
             try:
-                if is_placed(client, group, wanted) if has_views(group) else is_done(group, wanted):
+                if kind_of(group).has_come(group, wanted, lambda: up_of(client)):
                     return group
             except Superseded:
                 fail(ExitCode.NO, f"the change of {group.name} was cancelled: {replicas_text(group)}")
@@ -40,64 +36,20 @@ def wait_for_change(client: "SyncConnection", begun: "Group", waiting: "Waiting"
         waiting.pause()
 
 
-def wanted_by(begun: "Group") -> "Configuration":
-    """A change that nobody has to copy anything for has begun when it is answered."""
-    from ordercast.v1.membership_pb2 import Configuration
-
-    if begun.HasField("next"):
-        return begun.next
-    if has_views(begun):
-        return Configuration(number=begun.configuration, replicas=begun.placement)
-    return Configuration(number=begun.configuration, replicas=begun.replicas, acceptors=begun.acceptors)
-
-
-def is_done(group: "Group", wanted: "Configuration") -> bool:
-    """Members are compared too: after a cancelled change the next one has the same number."""
-    if group.configuration > wanted.number:
-        # Another change came behind it, which it could not while this one was under way.
-        return True
-    if group.configuration == wanted.number:
-        check_members(group.replicas, wanted)
-        return not group.HasField("previous")
-    check_members(group.next.replicas, wanted)
-    return False
-
-
-def is_placed(client: "SyncConnection", group: "Group", wanted: "Configuration") -> bool:
-    """Views come and go meanwhile, and say nothing about the change: only who is in the latest one does."""
-    check_members(group.next.replicas if group.HasField("next") else group.placement, wanted)
-    return is_in_place(group, list(wanted.replicas), list(client.cluster().nodes))
-
-
-def check_members(replicas: Sequence[str], wanted: "Configuration") -> None:
-    if list(replicas) != list(wanted.replicas):
-        raise Superseded
+def up_of(client: "SyncConnection") -> list[str]:
+    return [node.name for node in client.cluster().nodes if not (node.suspected or node.ended)]
 
 
 # ------------------------------------------------------------------------------------------------------ texts
 
 
 def replicas_text(group: "Group") -> str:
-    kind = "view" if has_views(group) else "configuration"
-    return f"{kind} {group.configuration}, replicas on {', '.join(group.replicas)}"
+    return f"{kind_of(group).noun} {group.configuration}, replicas on {', '.join(group.replicas)}"
 
 
 def stage_of(group: "Group") -> str:
     """What is under way, in a few words; empty if nothing is."""
-    if has_views(group):
-        return stage_of_views(group)
-    if group.HasField("next"):
-        learners = learners_of(group)
-        if not learners:
-            return f"configuration {group.next.number} is about to begin"
-        copy = "copies the log" if len(learners) == 1 else "copy the log"
-        return f"{', '.join(learners)} {copy} for configuration {group.next.number}"
-    if group.HasField("previous"):
-        text = f"configuration {group.configuration} has begun"
-        return f"{text}, not yet started on {', '.join(group.starting)}" if group.starting else text
-    if group.starting:
-        return f"not yet started on {', '.join(group.starting)}"
-    return ""
+    return kind_of(group).stage(group)
 
 
 def numbers_of(answer: "DescribeGroupResponse") -> str:

@@ -9,7 +9,7 @@ from ordercast.cli.group import group_document
 from ordercast.cli.node import is_up, node_document, services_text, some, state_of, state_text
 from ordercast.cli.output import NOTHING, print_columns, say
 from ordercast.cli.views import token_holder
-from ordercast.core.members import completed_of, has_views
+from ordercast.core.members import kind_of
 
 if TYPE_CHECKING:
     from ordercast.client.sync import SyncConnection
@@ -59,26 +59,14 @@ def _judge(found: ClusterHealth, is_over: "Callable[[Node], bool]") -> None:
         answering = sum(not (replica.error or replica.node in group.lost) for replica in answer.replicas)
         if not is_majority(answering, len(group.replicas)):
             found.troubles.append(f"group {group.name}: {answering} of {len(group.replicas)} replicas answer")
-        if has_views(group):
-            _judge_views(found, answer, up)
-        voting = sum(name in up and name not in group.lost for name in group.acceptors)
-        if group.acceptors and not is_majority(voting, len(group.acceptors)):
-            found.troubles.append(f"group {group.name}: {voting} of {len(group.acceptors)} acceptors are up")
+        for what, members, lost in kind_of(group).needed(group):
+            there = sum(name in up and name not in lost for name in members)
+            if not is_majority(there, len(members)):
+                found.troubles.append(f"group {group.name}: {there} of {len(members)} {what} are up")
     for node in found.cluster.nodes:
         lost = [answer.group.name for answer in found.groups.values() if node.name in answer.group.lost]
         if lost:
             found.troubles.append(f"node {node.name} lost what it had stored of {some(lost)}")
-
-
-def _judge_views(found: ClusterHealth, answer: "DescribeGroupResponse", up: set[str]) -> None:
-    """Without a majority of the last complete view no other can follow."""
-    group = answer.group
-    completed = completed_of(group).replicas
-    lost = (*group.lost, *group.previous.lost)
-    there = sum(name in up and name not in lost for name in completed)
-    if not is_majority(there, len(completed)):
-        text = f"{there} of {len(completed)} members of the last complete view are up"
-        found.troubles.append(f"group {group.name}: {text}")
 
 
 def is_majority(count: int, of: int) -> bool:

@@ -19,9 +19,9 @@ from ordercast.cli.connection import Connection, connected
 from ordercast.cli.domain import pairs, settings_text
 from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, print_json, print_table, say
-from ordercast.cli.views import follow, token_holder, view_lines
+from ordercast.cli.views import follow, token_holder
 from ordercast.cli.waiting import NoWait, Patience, Waiting
-from ordercast.core.members import has_views
+from ordercast.core.members import kind_of
 
 if TYPE_CHECKING:
     from ordercast.client.admin import Change
@@ -138,12 +138,8 @@ def describe(connection: Connection, name: Name, json: Json = False) -> None:
     say(f"group          {group.name} ({group.id})")
     say(f"domain         {group.domain}")
     say(f"state          {state_of(group)}")
-    if has_views(group):
-        for heading, value in view_lines(answer):
-            say(f"{heading:<14} {value}")
-    else:
-        say(f"configuration  {group.configuration}")
-        say(f"acceptors      {', '.join(group.acceptors)}")
+    for heading, value in kind_of(group).lines(group, token_holder(answer)):
+        say(f"{heading:<14} {value}")
     say(f"retention      {retention_text(group)}")
     if group.settings:
         say(f"settings       {settings_text(group.settings)}")

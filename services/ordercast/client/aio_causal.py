@@ -17,12 +17,14 @@ from ordercast.client.causal_merge import CausalMerge, Time
 from ordercast.client.errors import (
     DeadlineExceeded,
     FailedPrecondition,
+    Internal,
     InvalidArgument,
     OrdercastError,
     Unavailable,
 )
+from ordercast.core.causal import CastPlace, CausalCodec
+from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.level import LEVEL
-from ordercast.v1.causal_pb2 import CastStamp
 from ordercast.v1.gateway_pb2 import DescribeGroupResponse
 from ordercast.v1.membership_pb2 import Domain
 from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse, StartAt
@@ -69,9 +71,12 @@ class Stream(Subscription):
         assert self._reader.next_offset is not None
         return self._reader.next_offset
 
-    @property
-    def stamp(self) -> CastStamp:
-        return self._reader.stamp
+    def place(self, codec: CausalCodec) -> CastPlace:
+        """Where the entry comes from that was taken last."""
+        try:
+            return codec.place_of(self._reader.protocol)
+        except RemoteProtocolError as error:
+            raise Internal(f"a damaged entry in the log of {self._reader.group!r}: {error}") from error
 
     @property
     def size(self) -> int:
@@ -106,6 +111,8 @@ class CausalSubscription:
         self._timeout = timeout
         self._streams: dict[str, Stream] = {}
         self._merge: CausalMerge[Taken] = CausalMerge({})
+        #: Of the groups' domain.
+        self._codec: CausalCodec
         #: Of the entry that was released last, what the consumer has not got yet.
         self._in_hand: deque[AsyncDelivery] = deque()
         self._paused: dict[str, None] = {}
@@ -191,7 +198,7 @@ class CausalSubscription:
 
     async def _open(self) -> None:
         described = dict(zip(self._groups, await asyncio.gather(*map(self._describe, self._groups)), strict=True))
-        await self._check_domain(described)
+        self._codec = await self._codec_of(described)
         self._merge = CausalMerge({name: answer.group.id for name, answer in described.items()})
         for name, answer in described.items():
             start, wanted = place_of(self._starts[name], logs_of(answer))
@@ -209,14 +216,14 @@ class CausalSubscription:
                 return answer
             await asyncio.sleep(DESCRIBE_AGAIN_S)
 
-    async def _check_domain(self, described: Mapping[str, DescribeGroupResponse]) -> None:
+    async def _codec_of(self, described: Mapping[str, DescribeGroupResponse]) -> CausalCodec:
         names = sorted({answer.group.domain for answer in described.values()})
         if len(names) > 1:
             raise InvalidArgument(f"groups of several domains: {', '.join(names)}. No order is kept between those")
         found = [domain for domain in await self._gateways.domains() if domain.name == names[0]]
         if not found:
             raise Unavailable(f"the gateway does not know the domain {names[0]!r}")
-        check_causal(found[0])
+        return causal_codec_of(found[0])
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -230,11 +237,12 @@ class CausalSubscription:
             if taken is None:
                 continue
             is_any = True
+            place = stream.place(self._codec)
             if taken.deliveries:
                 offset = taken.deliveries[0].offset
-                self._merge.add(name, stream.stamp, taken, offset=offset, end=stream.offset, size=stream.size)
+                self._merge.add(name, place, taken, offset=offset, end=stream.offset, size=stream.size)
             else:
-                self._merge.pass_over(name, stream.stamp, end=stream.offset)
+                self._merge.pass_over(name, place, end=stream.offset)
         return is_any
 
     async def _next_news(self) -> None:
@@ -266,8 +274,8 @@ class CausalSubscription:
                 self._merge.told(group, Time(log.view, counts), log.next_offset)
 
 
-def check_causal(domain: Domain) -> None:
-    """Whether its messages say what they come after."""
+def causal_codec_of(domain: Domain) -> CausalCodec:
+    """What reads what its messages come after, if they say so."""
     # Here, for whoever does not read causally need not wait for it.
     from ordercast.protocols import catalogue
 
@@ -276,7 +284,7 @@ def check_causal(domain: Domain) -> None:
     except catalogue.UnknownProtocol as unknown:
         message = f"the domain {domain.name!r} has a protocol that is not installed here: {unknown}"
         raise FailedPrecondition(message) from None
-    if not protocol.traits.causal:
+    if protocol.causal is None:
         instead = "read each group by itself, and merge by those" if protocol.traits.merges else "read one group"
         causal = [name for name, other in catalogue.protocols().items() if other.traits.causal]
         raise FailedPrecondition(
@@ -287,6 +295,7 @@ def check_causal(domain: Domain) -> None:
     untold = protocol.parse(domain.settings, LEVEL).untold_past
     if untold:
         raise FailedPrecondition(f"the domain {domain.name!r} {untold}")
+    return protocol.causal
 
 
 def logs_of(answer: DescribeGroupResponse) -> dict[str, DescribeReplicaResponse]:

@@ -1,9 +1,9 @@
 """Several logs of a domain of virtually synchronous groups, as one stream in causal order. Without I/O.
 
 [BSS91 7.1] Clients are no members of groups: whoever reads several of them applies rule 2' [6.1] itself. An entry
-of a log says what it comes after, in its own group and in others, as vector times (CastStamp). It is released when
-all that it names in the other logs that are read here is released. Within its own group the log's order sees to
-that.
+of a log says what it comes after, in its own group and in others, as vector times (core/causal.py). It is released
+when all that it names in the other logs that are read here is released. Within its own group the log's order sees
+to that.
 
 Three things are not in the paper.
 
@@ -26,12 +26,12 @@ does not happen.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from ordercast.client.errors import Internal, ResourceExhausted
-from ordercast.v1.causal_pb2 import CastStamp, GroupTime
+from ordercast.core.causal import CastPlace
 
 #: What may wait of one group, in entries and their bytes. One entry may go beyond.
 WAITING_ENTRIES_MAX = 1024
@@ -170,10 +170,10 @@ class CausalMerge(Generic[T]):
         """Whether another entry should be read."""
         return self._logs[group].has_room
 
-    def add(self, group: str, stamp: CastStamp, item: T, *, offset: int, end: int, size: int) -> None:
+    def add(self, group: str, place: CastPlace, item: T, *, offset: int, end: int, size: int) -> None:
         """The next entry of a log that has something for the consumer: from the offset on, up to the end."""
         log = self._logs[group]
-        own, past = self._read(log, stamp)
+        own, past = self._read(log, place)
         self._arrivals += 1
         waiting = _Waiting(
             item=item,
@@ -181,40 +181,39 @@ class CausalMerge(Generic[T]):
             arrival=self._arrivals,
             offset=offset,
             size=size,
-            view=stamp.view,
-            member=stamp.key.member,
-            number=stamp.key.number,
-            is_total=stamp.total,
+            view=place.view,
+            member=place.member,
+            number=place.number,
+            is_total=place.is_total,
             own=own,
             past=past,
         )
         log.append(waiting)
-        self._receive(log, stamp, own, end)
+        self._receive(log, place, own, end)
 
-    def pass_over(self, group: str, stamp: CastStamp, *, end: int) -> None:
+    def pass_over(self, group: str, place: CastPlace, *, end: int) -> None:
         """An entry from before the place where the consumer begins: only what it tells of the log counts."""
         log = self._logs[group]
-        self._receive(log, stamp, self._read(log, stamp)[0], end)
+        self._receive(log, place, self._read(log, place)[0], end)
 
-    def _receive(self, log: _Log[T], stamp: CastStamp, own: Mapping[int, int], end: int) -> None:
+    def _receive(self, log: _Log[T], place: CastPlace, own: Mapping[int, int], end: int) -> None:
         """What precedes an entry in its own group is before it in the log."""
-        log.received.merge(stamp.view, own)
-        log.received.merge(stamp.view, {stamp.key.member: stamp.key.number})
+        log.received.merge(place.view, own)
+        log.received.merge(place.view, {place.member: place.number})
         log.reach(end)
 
-    def _read(self, log: _Log[T], stamp: CastStamp) -> tuple[Mapping[int, int], list[tuple[_Log[T], Time]]]:
-        """What a stamp says of the entry's own group, and of the others that are read."""
-        if not stamp.view or log.received.covers(Time(stamp.view, {stamp.key.member: stamp.key.number})):
+    def _read(self, log: _Log[T], place: CastPlace) -> tuple[Mapping[int, int], list[tuple[_Log[T], Time]]]:
+        """What an entry says of the entry's own group, and of the others that are read."""
+        if not place.view or log.received.covers(Time(place.view, {place.member: place.number})):
             raise Internal(f"an entry in the log of {log.id!r} contradicts what came before it")
         own: dict[int, int] = {}
         past: dict[str, Time] = {}
-        for time in _times_in(stamp):
-            counts = dict(zip(time.members, time.counts, strict=True))
+        for time in place.past:
             if time.group == log.id:
-                if time.view == stamp.view:
-                    own |= {member: max(count, own.get(member, 0)) for member, count in counts.items()}
+                if time.view == place.view:
+                    own |= {member: max(count, own.get(member, 0)) for member, count in time.counts.items()}
             elif time.group in self._by_id:
-                past.setdefault(time.group, Time()).merge(time.view, counts)
+                past.setdefault(time.group, Time()).merge(time.view, time.counts)
         return own, [(self._by_id[id_], time) for id_, time in past.items()]
 
     # ------------------------------------------------------------------------------------------- what goes
@@ -347,11 +346,3 @@ class CausalMerge(Generic[T]):
             name: min((waiting.offset for waiting in log.queue), default=log.end)
             for name, log in self._logs.items()
         }
-
-
-def _times_in(stamp: CastStamp) -> Iterator[GroupTime]:
-    times: Iterable[GroupTime] = (*stamp.times, *stamp.carried)
-    for time in times:
-        if len(time.members) != len(time.counts):
-            raise Internal("not a vector time")
-        yield time

@@ -20,7 +20,6 @@ from ordercast.client.errors import FailedPrecondition, Internal, InvalidArgumen
 from ordercast.client.types import Delivery, id_prefix
 from ordercast.core.ids import group_name
 from ordercast.core.silence import Silence
-from ordercast.v1.causal_pb2 import CastStamp
 from ordercast.v1.common_pb2 import Batch
 from ordercast.v1.gateway_pb2 import (
     Ack,
@@ -136,8 +135,8 @@ class Reader(Generic[D]):
         self._ahead_bytes = 0
         #: What the consumer has seen by what `take` gave it last: to be merged.
         self.session = b""
-        #: Where what `take` gave last comes from, in domains of virtually synchronous groups; and its bytes.
-        self.stamp = CastStamp()
+        #: What the domain's protocol says of the entry that `take` gave last (`LogEntry.protocol`); and its bytes.
+        self.protocol = b""
         self.size = 0
         #: Cursor positions: wanted, under way on this stream, and confirmed.
         self._wanted = self._under_way = self._confirmed = 0
@@ -236,7 +235,7 @@ class Reader(Generic[D]):
                         f"offset {deliveries[0].offset} instead of {self.next_offset} in {self.group!r}"
                     )
                 self.next_offset = deliveries[-1].offset + 1
-                self.session, self.stamp, self.size = session, entry.stamp, len(serialised)
+                self.session, self.protocol, self.size = session, entry.protocol, len(serialised)
                 return deliveries
         return []
 

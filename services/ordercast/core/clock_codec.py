@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from google.protobuf.message import DecodeError
 
@@ -18,7 +17,7 @@ class ClockCodec:
     key_bytes: int = CLOCK_BYTES
     mark: bytes = b""
 
-    def of_entries(self, group: str, entries: Sequence[bytes], besides: Any) -> bytes:
+    def of_entries(self, group: str, entries: Sequence[bytes], besides: bytes) -> bytes:
         """A log is in the order of its keys, which begin with a clock: the last one covers all."""
         try:
             key = LogEntry.FromString(entries[-1]).order_key

@@ -284,13 +284,6 @@ class SetTimer(Effect):
 
 
 @dataclass(slots=True)
-class ClearTimer(Effect):
-    """No wake-up of that name, unless it is set again. What has fired before is still told."""
-
-    name: str
-
-
-@dataclass(slots=True)
 class Hand(Effect):
     """An event for a sibling machine in the same process, by role."""
 
@@ -329,7 +322,8 @@ class ChecksItself(Protocol):
     def check_invariants(self) -> None:
         """Raise InvariantBroken if the machine is in a state that its argument excludes.
 
-        The simulator asks after every step, so it has to be cheap, and must change nothing.
+        The simulator asks after every step, so it has to be cheap, and must change nothing. Services ask after
+        some of them, before anything leaves that the step led to.
         """
         ...
 
@@ -349,8 +343,8 @@ class TellsReaders(Protocol):
         """Add what the machine knows to a description of the log as it is on disk, which may be behind."""
         ...
 
-    def read_besides(self, group: str) -> Any:
-        """What a reader of the log has seen besides its entries, for `ReadGroupResponse.read`; None if nothing."""
+    def read_besides(self, group: str) -> bytes:
+        """What a reader of the log has seen besides its entries, for `ReadGroupResponse.besides`."""
         ...
 
 

@@ -17,7 +17,6 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ordercast.core.errors import InvariantBroken
 from ordercast.core.machine import (
-    ClearTimer,
     Deliver,
     Effect,
     Event,
@@ -122,7 +121,6 @@ class Performer(Generic[S]):
             Send: world.send,
             Hand: self._hand,
             SetTimer: self._set_timer,
-            ClearTimer: self._clear_timer,
             ReadLog: world.read_log,
             Observe: world.observe,
             Deliver: world.deliver,
@@ -210,11 +208,6 @@ class Performer(Generic[S]):
         if earlier is not None:
             self._world.disarm(earlier)
         slot.timers[name] = self._world.arm(slot, name, effect.delay)
-
-    def _clear_timer(self, slot: S, effect: ClearTimer) -> None:
-        timer = slot.timers.pop(effect.name, None)
-        if timer is not None:
-            self._world.disarm(timer)
 
 
 def _is_for_the_disk(effect: Effect) -> bool:

@@ -8,8 +8,10 @@ protocols, and whoever needs something that is a protocol's own, such as a machi
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from typing import Protocol as Interface
+
+from ordercast.core.causal import CausalCodec
 
 if TYPE_CHECKING:  # whoever asks for traits does not want to wait for it
     from ordercast.core.machine import Machine
@@ -120,10 +122,10 @@ class SeenCodec(Interface):
         """MARK_BYTES long; or empty if the form is a clock: CLOCK_BYTES, of which the bytewise higher covers."""
         ...
 
-    def of_entries(self, group: str, entries: Sequence[bytes], besides: Any) -> bytes:
+    def of_entries(self, group: str, entries: Sequence[bytes], besides: bytes) -> bytes:
         """What whoever reads these entries of a group's log has seen; each is a serialised LogEntry.
 
-        `besides` is what the log's replica said with them (`TellsReaders.read_besides`), if it said something.
+        `besides` is what the log's replica said with them (`TellsReaders.read_besides`), or empty.
         """
         ...
 
@@ -175,12 +177,20 @@ class Protocol:
     stages: Mapping[str, Stage]
     #: The level (core/level.py) that a cluster needs for domains with it; 0: it has been there from the beginning.
     level: int = 0
+    #: Reads what entries say they come after; None unless that is a trait.
+    causal: CausalCodec | None = None
     #: The machines of a process that holds acceptors, by role.
     acceptor: "Callable[[str], dict[str, Machine]] | None" = None
     #: Checks a group's own settings, given its domain's; None if groups have none. It raises a ValueError as well.
     check_group: Callable[[Mapping[str, str], Mapping[str, str]], None] | None = None
 
     def __post_init__(self) -> None:
+        if self.traits.causal != (self.causal is not None):
+            raise ValueError(f"the protocol {self.name} has to tell what entries come after as its traits say")
+        if self.traits.orders == Orders.WITHIN and self.causal is None:
+            raise ValueError(
+                f"the protocol {self.name} tells nothing by which several of its logs could be judged"
+            )
         if self.traits.acceptors != (self.acceptor is not None):
             raise ValueError(f"the protocol {self.name} has to have acceptors as its traits say")
 

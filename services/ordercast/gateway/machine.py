@@ -28,6 +28,7 @@ from ordercast.core.machine import (
 )
 from ordercast.core.submission import MakeSubmission, Submission, Submitted
 from ordercast.core.view import OtherConfiguration, UnknownGroup, View
+from ordercast.gateway import invariants
 from ordercast.gateway.batching import Batching
 from ordercast.gateway.finish_times import FinishTimes
 from ordercast.gateway.intake import Intake
@@ -72,7 +73,7 @@ class Gateway:
         self.submission: Submission = submission(self)
         self.intake = Intake(self)
         self.batching = Batching(self)
-        self._is_ticking = False
+        self.is_ticking = False
         self.out: list[Effect] = []
         self.now = self.wall = 0.0
         self._on_message: dict[type, Callable[[Receive], None]] = {
@@ -89,7 +90,7 @@ class Gateway:
             case Receive():
                 self._on_message[type(event.message)](event)
             case TimerFired():
-                self._is_ticking = False
+                self.is_ticking = False
                 self.batching.may_fill = True
                 self.submission.on_tick()
             case ChannelReset():
@@ -114,10 +115,14 @@ class Gateway:
                 pass
         if self.batching.may_fill or self.batching.came is not None:
             self.batching.fill()
-        if (self.open or self.batching.waiting) and not self._is_ticking:
-            self._is_ticking = True
+        if (self.open or self.batching.waiting) and not self.is_ticking:
+            self.is_ticking = True
             self.out.append(SetTimer(TICK, self.settings.tick_s))
         return self.out
+
+    def check_invariants(self) -> None:
+        """See core.machine.ChecksItself."""
+        invariants.check(self)
 
     def buffers(self) -> dict[str, int]:
         return {

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import grpc
 import structlog
 
-from ordercast.core.members import has_views, places_of
+from ordercast.core.members import kind_of, places_of
 from ordercast.core.quorums import majority
 from ordercast.core.silence import LOOK_S, Silence
 from ordercast.runtime.process.node import Node
@@ -116,7 +116,7 @@ class Reading:
                     # where there are views, from one that is not in this one, or whose log is not here yet.
                     is_behind = start.offset < first
                     needed = majority(len(group.replicas)) if is_behind else len(places_of(group))
-                    if len(bounds) < needed or not (is_behind or is_at_rest(group)):
+                    if len(bounds) < needed or not (is_behind or kind_of(group).is_at_rest(group)):
                         raise unanswered(group)
                     raise out_of_range(group.name, start.offset, LogBounds(0, 0, first, following, 0))
                 return start.offset
@@ -348,11 +348,6 @@ def stored_offset_in(bounds: Sequence[DescribeReplicaResponse], group: Group) ->
         message = f"the replicas of {group.name!r} run an earlier version, which cannot find a time in a log"
         raise Refused(grpc.StatusCode.FAILED_PRECONDITION, message, "NO_TIMES")
     return found[(len(found) - 1) // 2]
-
-
-def is_at_rest(group: Group) -> bool:
-    """No view follows another: while one does, members deliver what they had received before, each in its time."""
-    return not has_views(group) or not (group.HasField("previous") or group.starting)
 
 
 def stopping() -> Refused:

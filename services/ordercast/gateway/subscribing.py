@@ -248,8 +248,7 @@ class Subscription:
                     before = self.offset
                     # Before it is written: the acknowledgement may be here before the write returns.
                     self.offset = max(self.offset, response.next_offset)
-                    besides = response.read if response.HasField("read") else None
-                    seen = seen_in(response.entries, self.group, protocol, besides)
+                    seen = seen_in(response.entries, self.group, protocol, response.besides)
                     session = self.subscribing.intake.sign(self.group.domain, seen)
                     deliveries = Deliveries(
                         entries=response.entries, session=session, stored_ms=response.stored_ms
@@ -294,7 +293,7 @@ class Subscription:
                 await self.voice.say(SubscribeResponse(acked=Acked(offset=offset)))
 
 
-def seen_in(entries: Sequence[bytes], group: Group, protocol: Protocol, besides: Any = None) -> bytes:
+def seen_in(entries: Sequence[bytes], group: Group, protocol: Protocol, besides: bytes = b"") -> bytes:
     """What whoever reads these serialised entries has seen, as the protocol's machine takes it.
 
     Nothing that is damaged is signed: it would count as what somebody has seen, everywhere and for good.

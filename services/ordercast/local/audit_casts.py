@@ -6,12 +6,14 @@ of them or in none, and what clients had seen when they sent something comes fir
 believed in one respect alone: what they say comes first has to.
 """
 
+from ordercast.core.causal import CausalCodec
 from ordercast.core.ids import group_name
 from ordercast.core.level import LEVEL
-from ordercast.local.casts import CastLog, Named, named_by, position_of
+from ordercast.local.casts import CastLog, Named, named_by, place_in, position_of
 from ordercast.local.evidence import Evidence, Verdict, messages_of
 from ordercast.protocols import catalogue
 from ordercast.sim.board import MessageKey
+from ordercast.v1.membership_pb2 import Domain
 from ordercast.v1.sequencer_pb2 import LogEntry
 
 #: Of one group: the place of each message, what it is, and the key of its entry.
@@ -73,20 +75,30 @@ def _check_integrity(evidence: Evidence, places: dict[str, Places], verdict: Ver
 
 
 def _check_casts(evidence: Evidence, logs: dict[str, list[LogEntry]], verdict: Verdict) -> None:
-    casts = {id_: CastLog(id_, is_whole=_is_whole(entries)) for id_, entries in logs.items()}
+    casts = {
+        id_: CastLog(id_, _codec_of(evidence.domains[id_]), is_whole=_is_whole(entries))
+        for id_, entries in logs.items()
+    }
     for group, entries in logs.items():
         domain = evidence.domains[group]
         is_total = not catalogue.named(domain.protocol).parse(domain.settings, LEVEL).spans_groups
         for entry in entries:
             for problem in casts[group].take(entry):
                 _wrong(verdict, f"{group}: {problem}")
-            if entry.stamp.total != is_total:
-                kind = "an ABCAST" if entry.stamp.total else "a CBCAST"
+            place = place_in(entry, casts[group].codec)
+            if place.is_total != is_total:
+                kind = "an ABCAST" if place.is_total else "a CBCAST"
                 _wrong(verdict, f"{group}: {kind} at position {position_of(entry)} is not what the domain is for")
     for group, entries in logs.items():
         for entry in entries:
-            for named in named_by(entry.stamp):
+            for named in named_by(place_in(entry, casts[group].codec)):
                 _check_named(named, casts, group, entry, verdict)
+
+
+def _codec_of(domain: Domain) -> CausalCodec:
+    codec = catalogue.named(domain.protocol).causal
+    assert codec is not None, "core.protocol sees to that"
+    return codec
 
 
 def _check_named(named: Named, casts: dict[str, CastLog], group: str, entry: LogEntry, verdict: Verdict) -> None:

@@ -12,9 +12,10 @@ the cast could be. Where all entries are shown, nothing can hide.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from ordercast.core.causal import CastPlace, CausalCodec
+from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import unpack_u64
 from ordercast.core.view import FIRST
-from ordercast.v1.causal_pb2 import CastStamp
 from ordercast.v1.sequencer_pb2 import LogEntry
 
 #: An order key of these groups is the position in the log.
@@ -37,10 +38,18 @@ class Named:
         return f"{self.group}/{self.view}:{self.member}.{self.number}"
 
 
-def named_by(stamp: CastStamp) -> Iterator[Named]:
+def place_in(entry: LogEntry, codec: CausalCodec) -> CastPlace:
+    """Where it comes from. What cannot be read says nothing of that."""
+    try:
+        return codec.place_of(entry.protocol)
+    except RemoteProtocolError:
+        return CastPlace()
+
+
+def named_by(place: CastPlace) -> Iterator[Named]:
     """Whatever precedes a cast, by its own word. Times without counts name a view, and no cast in it."""
-    for time in (*stamp.times, *stamp.carried):
-        for member, number in zip(time.members, time.counts, strict=True):
+    for time in place.past:
+        for member, number in time.counts.items():
             yield Named(time.group, time.view, member, number)
 
 
@@ -53,6 +62,7 @@ class CastLog:
     """One group's log, entry by entry. It keeps a few numbers for each caster of each view."""
 
     group: str
+    codec: CausalCodec
     #: From the group's first cast on. Otherwise retention has dropped some.
     is_whole: bool = True
     #: The position after the last entry.
@@ -72,18 +82,19 @@ class CastLog:
 
     def take(self, entry: LogEntry) -> list[str]:
         """The next one; what is wrong with it."""
-        if not entry.HasField("stamp") or len(entry.order_key) != POSITION_BYTES:
+        place = place_in(entry, self.codec)
+        if not place.view or len(entry.order_key) != POSITION_BYTES:
             return [f"the entry at offset {entry.first_offset} says nothing of where it comes from"]
-        stamp, position = entry.stamp, position_of(entry)
+        position = position_of(entry)
         problems = []
         if self.entries and position < self.following:
             problems.append(f"position {position} comes behind {self.following - 1}")
-        if stamp.view < self.view:
-            problems.append(f"view {stamp.view} comes behind view {self.view}, at position {position}")
-        self._skip(position, stamp.view)
-        problems += self._check_number(stamp, position)
-        problems += [text for named in named_by(stamp) for text in self._check_named(named, stamp, position)]
-        self.following, self.view = position + 1, max(self.view, stamp.view)
+        if place.view < self.view:
+            problems.append(f"view {place.view} comes behind view {self.view}, at position {position}")
+        self._skip(position, place.view)
+        problems += self._check_number(place, position)
+        problems += [text for named in named_by(place) for text in self._check_named(named, place, position)]
+        self.following, self.view = position + 1, max(self.view, place.view)
         self.entries += 1
         return problems
 
@@ -119,12 +130,12 @@ class CastLog:
     def _skipped_since(self, caster: Caster) -> int:
         return self._skipped_in(caster[0]) - self._skipped_before.get(caster, 0)
 
-    def _check_number(self, stamp: CastStamp, position: int) -> Iterator[str]:
+    def _check_number(self, place: CastPlace, position: int) -> Iterator[str]:
         """A caster's casts are in the log in its order, and none is left out before one that is there."""
-        caster, number = (stamp.view, stamp.key.member), stamp.key.number
-        name = f"{stamp.view}:{stamp.key.member}.{number}"
+        caster, number = (place.view, place.member), place.number
+        name = f"{place.view}:{place.member}.{number}"
         last = self.shown.get(caster)
-        if last is None and not self.is_whole and stamp.view == self.first_view:
+        if last is None and not self.is_whole and place.view == self.first_view:
             last = number - 1
         last = last or 0
         if number <= last:
@@ -134,14 +145,14 @@ class CastLog:
         if number <= self._named.get(caster, 0):
             yield f"cast {name} at position {position} comes behind one that comes after it"
         self.shown[caster] = max(last, number)
-        self._skipped_before[caster] = self._skipped_in(stamp.view)
+        self._skipped_before[caster] = self._skipped_in(place.view)
 
-    def _check_named(self, named: Named, stamp: CastStamp, position: int) -> Iterator[str]:
+    def _check_named(self, named: Named, place: CastPlace, position: int) -> Iterator[str]:
         """Of the own group: it is there already."""
         if named.group != self.group:
             return
-        where = f"the cast at position {position}, of view {stamp.view}, comes after {named}"
-        if named.view > stamp.view:
+        where = f"the cast at position {position}, of view {place.view}, comes after {named}"
+        if named.view > place.view:
             yield f"{where}, of a later view"
         elif self.lacks(named):
             yield f"{where}, which is not before it"

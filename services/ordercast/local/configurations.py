@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 import ordercast
 from ordercast.client.errors import OrdercastError
-from ordercast.core.members import has_views, places_of
+from ordercast.core.members import kind_of, places_of
 from ordercast.core.quorums import has_majority
 from ordercast.v1.gateway_pb2 import DescribeClusterResponse
 from ordercast.v1.membership_pb2 import Configuration, Group
@@ -59,10 +59,10 @@ def text_of(group: Group) -> str:
         if group.HasField("previous")
         else "nothing is under way"
     )
-    kind = "view" if has_views(group) else "configuration"
     away = [name for name in places_of(group) if name not in group.replicas]
+    noun = kind_of(group).noun
     return (
-        f"{group.name} is in {kind} {group.configuration} with {', '.join(group.replicas)}; {stage}; "
+        f"{group.name} is in {noun} {group.configuration} with {', '.join(group.replicas)}; {stage}; "
         f"not started: {', '.join(group.starting) or '-'}; lost: {', '.join(group.lost) or '-'}"
         + (f"; left out: {', '.join(away)}" if away else "")
     )

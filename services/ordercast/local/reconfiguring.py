@@ -20,7 +20,7 @@ from typing import Any
 
 import ordercast
 from ordercast.client.errors import OrdercastError
-from ordercast.core.members import has_views, places_of
+from ordercast.core.members import kind_of, places_of
 from ordercast.core.view import FIRST
 from ordercast.local.chaos import Chaos
 from ordercast.local.cluster import ClusterError
@@ -184,7 +184,7 @@ class DiskLosses:
     def may_lose(self, name: str) -> bool:
         """Of a state that is late, too: what it shows as restored was so, and group sizes stay within bounds.
 
-        Views shrink when somebody seems to be away; so where there are views, nobody may be.
+        Some groups shrink when somebody seems to be away; so in those, nobody may be.
         """
         cluster = cluster_of(self.gateways)
         if cluster is None or cluster.revision < self.revision_min:
@@ -192,7 +192,7 @@ class DiskLosses:
         return all(
             not (group.lost or group.previous.lost or self.last in group.starting)
             and can_do_without(group, name)
-            and (not has_views(group) or is_settled(group))
+            and (not kind_of(group).follows_processes or is_settled(group))
             for group in cluster.groups
         )
 

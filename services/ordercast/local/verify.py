@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import grpc
 
+from ordercast.core.causal import CausalCodec
 from ordercast.core.protocol import Orders
 from ordercast.local.verify_casts import CastDomain, Lack
 from ordercast.protocols.catalogue import UnknownProtocol, named
@@ -95,13 +96,14 @@ class Verifier:
         protocols = {domain.name: domain.protocol for domain in cluster.domains}
         for name, groups in by_domain.items():
             try:
-                traits = named(protocols[name]).traits
+                protocol = named(protocols[name])
             except UnknownProtocol as unknown:
                 self.report.problem(f"what the domain {name} promises is not known here: {unknown}")
                 continue
-            self.key_bytes = traits.key_bytes
-            if traits.orders == Orders.WITHIN:
-                self._check_casts(groups)
+            self.key_bytes = protocol.traits.key_bytes
+            if protocol.traits.orders == Orders.WITHIN:
+                assert protocol.causal is not None, "core.protocol sees to that"
+                self._check_casts(groups, protocol.causal)
             else:
                 self._check_domain(groups)
         return self.report
@@ -171,11 +173,11 @@ class Verifier:
 
     # ---------------------------------------------------------- one domain of virtually synchronous groups
 
-    def _check_casts(self, groups: list[Group]) -> None:
+    def _check_casts(self, groups: list[Group], codec: CausalCodec) -> None:
         """One group after the other; then what they say about each other."""
         self.ends = {}
         present = {group.id: group for group in groups}
-        domain = CastDomain(present)
+        domain = CastDomain(present, codec)
         for group in groups:
             found = self._found(group)
             logs = self._open(group, found)

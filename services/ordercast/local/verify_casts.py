@@ -7,7 +7,8 @@ log of its group: nobody answers to what can still be lost. Each group's log by 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ordercast.local.casts import Caster, CastLog, Named, named_by, position_of
+from ordercast.core.causal import CausalCodec
+from ordercast.local.casts import Caster, CastLog, Named, named_by, place_in, position_of
 from ordercast.v1.membership_pb2 import Group
 from ordercast.v1.sequencer_pb2 import LogEntry
 
@@ -32,9 +33,10 @@ class Lack:
 
 
 class CastDomain:
-    def __init__(self, groups: Mapping[str, Group]) -> None:
+    def __init__(self, groups: Mapping[str, Group], codec: CausalCodec) -> None:
         self.groups = groups
-        self.logs = {id_: CastLog(id_) for id_ in groups}
+        self.codec = codec
+        self.logs = {id_: CastLog(id_, codec) for id_ in groups}
         #: Groups of which something could be read.
         self.read: dict[str, None] = {}
         #: By group: where the log ends, and not only what is shown of it.
@@ -60,7 +62,7 @@ class CastDomain:
         return problems
 
     def _want(self, group: str, entry: LogEntry) -> None:
-        for named in named_by(entry.stamp):
+        for named in named_by(place_in(entry, self.codec)):
             key = (named.group, (named.view, named.member))
             if named.group != group and named.number > self.wanted.get(key, (0, ""))[0]:
                 self.wanted[key] = (named.number, f"{group} at position {position_of(entry)}")

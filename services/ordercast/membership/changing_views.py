@@ -15,17 +15,12 @@ late. Functions of the agreed state alone. What is refused has changed nothing.
 
 from collections.abc import Mapping, Sequence
 
-from ordercast.core.members import completed_of, how_members_change
-from ordercast.core.protocol import Members
+from ordercast.core.members import kind_of
+from ordercast.core.members.views import completed_of, lost_in
 from ordercast.core.quorums import has_majority
 from ordercast.membership.names import quoted
 from ordercast.membership.refusals import bad_argument, precondition
 from ordercast.v1.membership_pb2 import Configuration, DefineView, Group, Node
-
-
-def lost_in(group: Group) -> list[str]:
-    """Whose disks do not count, neither for the last completed view nor for what came after it."""
-    return sorted({*group.lost, *group.previous.lost})
 
 
 def define(group: Group, view: DefineView, nodes: Mapping[str, Node]) -> None:
@@ -62,7 +57,7 @@ def complete(group: Group, number: int, epoch: int) -> None:
 
 
 def _check_has_views(group: Group) -> None:
-    if how_members_change(group) != Members.VIEWS:
+    if not kind_of(group).follows_processes:
         raise precondition(f"the group {group.name} has no views: its domain's protocol works without them")
 
 

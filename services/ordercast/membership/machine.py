@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from ordercast.core.errors import InvariantBroken
 from ordercast.core.ids import pack_u64
 from ordercast.core.machine import Effect, Event, Hand, SetTimer, Start, TimerFired
+from ordercast.membership import invariants
 from ordercast.membership.commands import CHANGES_LEVEL, not_understood
 from ordercast.membership.reassignment import Reassignment
 from ordercast.membership.refusals import Code
@@ -178,6 +179,10 @@ class Membership:
                 self.out.append(SetTimer(TIMER, self.settings.tick_s))
         self._append()
         return self.out
+
+    def check_invariants(self) -> None:
+        """See core.machine.ChecksItself."""
+        invariants.check(self)
 
     def buffers(self) -> dict[str, int]:
         return {

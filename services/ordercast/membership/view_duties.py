@@ -10,9 +10,8 @@ when it has heard the same.
 
 from collections.abc import Collection, Iterator, Mapping
 
-from ordercast.core.members import completed_of, how_members_change
-from ordercast.core.protocol import Members
-from ordercast.membership.changing_views import lost_in
+from ordercast.core.members import kind_of
+from ordercast.core.members.views import completed_of, lost_in
 from ordercast.membership.commands import VIEWS_LEVEL
 from ordercast.membership.state import State
 from ordercast.membership.views import Defined, may_complete, next_view
@@ -40,7 +39,7 @@ def view_duties(
     """`heartbeats` are the latest ones, of nodes that are there in the incarnation that sent them; those in
     `leaving` are about to stop, and take part until views go on without them.
     """
-    groups = [group for _, group in sorted(state.groups.items()) if how_members_change(group) == Members.VIEWS]
+    groups = [group for _, group in sorted(state.groups.items()) if kind_of(group).follows_processes]
     if groups and state.level >= VIEWS_LEVEL:
         round_ = _Round(state, heartbeats, leaving)
         for group in groups:

@@ -1,7 +1,7 @@
 """The sequencer service: the protocol's machines of each domain, and the logs that they write."""
 
 import asyncio
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import structlog
 
@@ -49,9 +49,9 @@ class Sequencer:
         if machine is not None:
             machine.describe(group, found)
 
-    def _read_besides(self, group: str) -> Any:
+    def _read_besides(self, group: str) -> bytes:
         machine = self._telling_machine(group)
-        return machine.read_besides(group) if machine is not None else None
+        return machine.read_besides(group) if machine is not None else b""
 
     def _telling_machine(self, group: str) -> TellsReaders | None:
         """The machine of the group's domain, if it has something to tell of its logs beside their entries."""

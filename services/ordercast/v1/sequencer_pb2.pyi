@@ -1,4 +1,3 @@
-from ordercast.v1 import causal_pb2 as _causal_pb2
 from ordercast.v1 import common_pb2 as _common_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
@@ -97,20 +96,20 @@ class FetchLog(_message.Message):
     def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., position: _Optional[int] = ...) -> None: ...
 
 class LogEntry(_message.Message):
-    __slots__ = ("order_key", "envelope", "first_offset", "outcomes", "stamp", "read")
+    __slots__ = ("order_key", "envelope", "first_offset", "outcomes", "protocol", "besides")
     ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
     ENVELOPE_FIELD_NUMBER: _ClassVar[int]
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     OUTCOMES_FIELD_NUMBER: _ClassVar[int]
-    STAMP_FIELD_NUMBER: _ClassVar[int]
-    READ_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    BESIDES_FIELD_NUMBER: _ClassVar[int]
     order_key: bytes
     envelope: _common_pb2.Envelope
     first_offset: int
     outcomes: _containers.RepeatedCompositeFieldContainer[_common_pb2.RangeOutcome]
-    stamp: _causal_pb2.CastStamp
-    read: _causal_pb2.Seen
-    def __init__(self, order_key: _Optional[bytes] = ..., envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., first_offset: _Optional[int] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., stamp: _Optional[_Union[_causal_pb2.CastStamp, _Mapping]] = ..., read: _Optional[_Union[_causal_pb2.Seen, _Mapping]] = ...) -> None: ...
+    protocol: bytes
+    besides: bytes
+    def __init__(self, order_key: _Optional[bytes] = ..., envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., first_offset: _Optional[int] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., protocol: _Optional[bytes] = ..., besides: _Optional[bytes] = ...) -> None: ...
 
 class LogChunk(_message.Message):
     __slots__ = ("group", "configuration", "position", "entries", "head", "begins", "checksum")
@@ -333,20 +332,20 @@ class EnvelopeDecided(_message.Message):
     def __init__(self, id: _Optional[bytes] = ..., order_key: _Optional[bytes] = ...) -> None: ...
 
 class EnvelopeDelivered(_message.Message):
-    __slots__ = ("id", "group", "order_key", "outcomes", "stamp", "read")
+    __slots__ = ("id", "group", "order_key", "outcomes", "protocol", "besides")
     ID_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
     ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
     OUTCOMES_FIELD_NUMBER: _ClassVar[int]
-    STAMP_FIELD_NUMBER: _ClassVar[int]
-    READ_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    BESIDES_FIELD_NUMBER: _ClassVar[int]
     id: bytes
     group: str
     order_key: bytes
     outcomes: _containers.RepeatedCompositeFieldContainer[_common_pb2.RangeOutcome]
-    stamp: _causal_pb2.CastStamp
-    read: _causal_pb2.Seen
-    def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ..., order_key: _Optional[bytes] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., stamp: _Optional[_Union[_causal_pb2.CastStamp, _Mapping]] = ..., read: _Optional[_Union[_causal_pb2.Seen, _Mapping]] = ...) -> None: ...
+    protocol: bytes
+    besides: bytes
+    def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ..., order_key: _Optional[bytes] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., protocol: _Optional[bytes] = ..., besides: _Optional[bytes] = ...) -> None: ...
 
 class EnvelopeDurable(_message.Message):
     __slots__ = ("id", "group", "configuration")
@@ -385,22 +384,22 @@ class ReadGroupRequest(_message.Message):
     def __init__(self, group: _Optional[str] = ..., start: _Optional[_Union[StartAt, _Mapping]] = ..., stop_at_end: _Optional[bool] = ..., alive: _Optional[bool] = ...) -> None: ...
 
 class ReadGroupResponse(_message.Message):
-    __slots__ = ("entries", "first_offset", "next_offset", "start_offset", "alive_ms", "stored_ms", "read")
+    __slots__ = ("entries", "first_offset", "next_offset", "start_offset", "alive_ms", "stored_ms", "besides")
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
     START_OFFSET_FIELD_NUMBER: _ClassVar[int]
     ALIVE_MS_FIELD_NUMBER: _ClassVar[int]
     STORED_MS_FIELD_NUMBER: _ClassVar[int]
-    READ_FIELD_NUMBER: _ClassVar[int]
+    BESIDES_FIELD_NUMBER: _ClassVar[int]
     entries: _containers.RepeatedScalarFieldContainer[bytes]
     first_offset: int
     next_offset: int
     start_offset: int
     alive_ms: int
     stored_ms: _containers.RepeatedScalarFieldContainer[int]
-    read: _causal_pb2.Seen
-    def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., start_offset: _Optional[int] = ..., alive_ms: _Optional[int] = ..., stored_ms: _Optional[_Iterable[int]] = ..., read: _Optional[_Union[_causal_pb2.Seen, _Mapping]] = ...) -> None: ...
+    besides: bytes
+    def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., start_offset: _Optional[int] = ..., alive_ms: _Optional[int] = ..., stored_ms: _Optional[_Iterable[int]] = ..., besides: _Optional[bytes] = ...) -> None: ...
 
 class ReadLiveRequest(_message.Message):
     __slots__ = ("group", "alive")

@@ -6,7 +6,7 @@ that, and when, is decided apart from it.
 
 from collections.abc import Callable, Collection, Mapping
 
-from ordercast.core.members import completed_of
+from ordercast.core.members.views import completed_of, lost_in
 from ordercast.membership.kinds.members import Cluster, exchanged
 from ordercast.membership.refusals import precondition
 from ordercast.v1.membership_pb2 import Group, GroupProgress, Node
@@ -36,7 +36,7 @@ class Views:
         return [("members of the last complete view", completed_of(group).replicas)]
 
     def lost(self, group: Group) -> Collection[str]:
-        return [*group.lost, *group.previous.lost]
+        return lost_in(group)
 
     def next_members(
         self, group: Group, leaving: str, newcomer: str, cluster: Cluster

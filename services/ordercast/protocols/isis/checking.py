@@ -16,9 +16,10 @@ from ordercast.core.view import names_of
 from ordercast.protocols.isis import times
 from ordercast.protocols.isis.era import Era, key_of
 from ordercast.protocols.isis.records import Key
+from ordercast.protocols.isis.stamps import stamp_in
 from ordercast.protocols.isis.times import MEMBERS_MAX, Stamp
 from ordercast.v1.common_pb2 import Envelope, Header
-from ordercast.v1.isis_pb2 import Cast, CastKey, Cut, Flush, Part, Seen, Submit
+from ordercast.v1.isis_pb2 import Cast, CastKey, CastStamp, Cut, Flush, Part, Seen, Submit
 from ordercast.v1.sequencer_pb2 import LogEntry
 
 #: So many casts of a member may be ordered, or promised about, before they have come. A connection that has so
@@ -81,9 +82,13 @@ def check_cast(cast: Cast, size: int) -> Stamp:
 def check_entry(group: str, entry: LogEntry) -> None:
     """Of a log that is copied: what it came from may be part of a cut, and then it is delivered as a cast."""
     check_envelope(entry.envelope, group)
-    check_keys((entry.stamp.key,), MEMBERS_MAX)
-    check_numbers(entry.stamp.epoch, entry.stamp.view)
-    times.stamp_from(entry.stamp)
+    check_stamp(stamp_in(entry))
+
+
+def check_stamp(stamp: CastStamp) -> None:
+    check_keys((stamp.key,), MEMBERS_MAX)
+    check_numbers(stamp.epoch, stamp.view)
+    times.stamp_from(stamp)
 
 
 def check_part(part: Part) -> None:

@@ -14,6 +14,7 @@ from ordercast.protocols.isis.checking import check_entry
 from ordercast.protocols.isis.era import key_of
 from ordercast.protocols.isis.replica import Replica, cast_of
 from ordercast.protocols.isis.snapshot import Snapshots
+from ordercast.protocols.isis.stamps import stamp_in
 from ordercast.v1.sequencer_pb2 import LogEntry, Snapshot
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Copying(copying.Copying[Replica]):
 
     def is_for_us(self, replica: Replica, entry: LogEntry) -> bool:
         """We may be in a later view, and not have heard of it."""
-        return entry.stamp.view <= self.last_view(replica)
+        return stamp_in(entry).view <= self.last_view(replica)
 
     def may_begin(self, replica: Replica, begins: int) -> bool:
         """Whoever has a part in the view that ends has more of it than the log, and that counts with the log that
@@ -107,9 +108,11 @@ class Copying(copying.Copying[Replica]):
 
     def take(self, replica: Replica, position: int, entry: LogEntry) -> None:
         cut = replica.cut
-        if cut is not None and entry.stamp.view == cut.ends and position >= cut.first_position:
-            # Others ended the view with it, and it may be here to be delivered as such.
-            replica.cut_casts[key_of(entry.stamp.key)] = cast_of(replica.name, entry)
+        if cut is not None and position >= cut.first_position:
+            stamp = stamp_in(entry)
+            if stamp.view == cut.ends:
+                # Others ended the view with it, and it may be here to be delivered as such.
+                replica.cut_casts[key_of(stamp.key)] = cast_of(replica.name, entry)
         super().take(replica, position, entry)
 
     def install(self, replica: Replica, snapshot: Snapshot, source: str) -> None:

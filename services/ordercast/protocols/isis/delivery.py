@@ -11,6 +11,7 @@ from ordercast.protocols.isis import times
 from ordercast.protocols.isis.era import Era
 from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.replica import Replica, stamp_of
+from ordercast.protocols.isis.stamps import bytes_of
 from ordercast.protocols.isis.times import Times
 from ordercast.v1.sequencer_pb2 import LogEntry
 
@@ -107,7 +108,11 @@ class Delivering:
         machine.watching.delivered(replica, cast)
         machine.epochs.delivered(replica.name, cast)
         machine.parts.delivered(replica, era, key)
-        entry = LogEntry(envelope=cast.envelope, stamp=stamp_of(cast), read=machine.confirmed.read(replica))
+        entry = LogEntry(
+            envelope=cast.envelope,
+            protocol=stamp_of(cast).SerializeToString(),
+            besides=bytes_of(machine.confirmed.read(replica)),
+        )
         machine.out.append(Deliver(replica.name, 0, entry, final=False))
         machine.touched[replica.name] = None
 

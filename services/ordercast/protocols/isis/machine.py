@@ -52,6 +52,7 @@ from ordercast.protocols.isis.replica import Replica, report_of
 from ordercast.protocols.isis.settings import Settings
 from ordercast.protocols.isis.speaking import Speaking
 from ordercast.protocols.isis.stability import STABILITY_TIMER, Stabilising
+from ordercast.protocols.isis.stamps import bytes_of
 from ordercast.protocols.isis.telling import Telling, TellOne
 from ordercast.protocols.isis.times import Stamp, Times
 from ordercast.protocols.isis.views import Views
@@ -66,7 +67,6 @@ from ordercast.v1.isis_pb2 import (
     PartCast,
     PartsCast,
     Resume,
-    Seen,
     SetsOrder,
     Stability,
     Submit,
@@ -322,10 +322,10 @@ class Isis(LogMachine[Replica]):
             found.view, found.token_holder = era.view, era.members[era.token.holder]
             found.counts.extend(era.counts_below(found.position))
 
-    def read_besides(self, group: str) -> Seen | None:
+    def read_besides(self, group: str) -> bytes:
         """What a reader of the group's log has seen besides the entries, if anything: see confirmed.py."""
         replica = self.replicas.get(group)
-        return self.confirmed.read(replica) if replica is not None else None
+        return bytes_of(self.confirmed.read(replica)) if replica is not None else b""
 
     def report_of(self, replica: Replica, entry: LogEntry) -> EnvelopeDelivered:
         read = self.confirmed.read(replica, besides=entry.envelope.header.id)

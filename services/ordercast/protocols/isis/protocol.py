@@ -9,6 +9,7 @@ from ordercast.protocols.group_records import GroupRecords
 from ordercast.protocols.isis import records
 from ordercast.protocols.isis.seen import VectorCodec
 from ordercast.protocols.isis.settings import check_group, documented, from_map
+from ordercast.protocols.isis.stamps import StampCodec
 from ordercast.v1.isis_pb2 import IsisRecord
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ ISIS = Protocol(
     replica=replica,
     submission=submission,
     seen=VectorCodec(),
+    causal=StampCodec(),
     stages=STAGES,
     records=GroupRecords(
         records.OF_GROUPS,

@@ -15,6 +15,7 @@ from ordercast.protocols.isis.era import Era, key_of
 from ordercast.protocols.isis.flush import Attempt
 from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.settings import Settings
+from ordercast.protocols.isis.stamps import bytes_of, stamp_in
 from ordercast.v1.isis_pb2 import Cast, CastStamp, CutRecord, IsisRecord, Seen
 from ordercast.v1.sequencer_pb2 import EnvelopeDelivered, LogEntry
 
@@ -154,7 +155,7 @@ class Replica(GroupLog):
             order_key=order_key,
             envelope=cast.envelope,
             first_offset=self.offset,
-            stamp=stamp_of(cast),
+            protocol=stamp_of(cast).SerializeToString(),
         )
         entry.outcomes.extend(self.judge(header, groups, self.position, order_key))
         self.position += 1
@@ -226,14 +227,14 @@ def report_of(group: str, entry: LogEntry, read: Seen | None) -> EnvelopeDeliver
         group=group,
         order_key=entry.order_key,
         outcomes=entry.outcomes,
-        stamp=entry.stamp,
-        read=read,
+        protocol=entry.protocol,
+        besides=bytes_of(read),
     )
 
 
 def cast_of(group: str, entry: LogEntry) -> Cast:
     """The cast that an entry of the log came from."""
-    stamp = entry.stamp
+    stamp = stamp_in(entry)
     cast = Cast(group=group, view=stamp.view, key=stamp.key, envelope=entry.envelope, whole=True)
     cast.total, cast.epoch = stamp.total, stamp.epoch
     cast.times.extend(stamp.times)

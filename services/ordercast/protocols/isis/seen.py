@@ -9,6 +9,7 @@ from google.protobuf.message import DecodeError
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.protocols.isis import times
+from ordercast.protocols.isis.stamps import besides_in, decoded_seen, stamp_in
 from ordercast.v1.isis_pb2 import GroupTime, Seen
 from ordercast.v1.sequencer_pb2 import LogEntry
 
@@ -18,7 +19,7 @@ class VectorCodec:
 
     mark = b"seen v1:"
 
-    def of_entries(self, group: str, entries: Sequence[bytes], besides: Seen | None) -> bytes:
+    def of_entries(self, group: str, entries: Sequence[bytes], besides: bytes) -> bytes:
         """What their log says besides comes with them, or with each of them if they are delivered live."""
         from ordercast.protocols.isis.confirmed import seen_with
         from ordercast.protocols.isis.replica import seen_of
@@ -27,26 +28,17 @@ class VectorCodec:
             found = [LogEntry.FromString(entry) for entry in entries]
         except DecodeError as error:
             raise RemoteProtocolError(f"not an entry of a log: {error}") from error
-        if not all(entry.HasField("stamp") for entry in found):
-            raise RemoteProtocolError("an entry without a stamp")
-        seen = times.merged([seen_with(seen_of(group, entry.stamp), entry.read) for entry in found])
-        return seen_with(seen, besides or Seen()).SerializeToString(deterministic=True)
+        seen = times.merged([seen_with(seen_of(group, stamp_in(entry)), besides_in(entry)) for entry in found])
+        return seen_with(seen, decoded_seen(besides)).SerializeToString(deterministic=True)
 
     def merged(self, seen: Sequence[bytes]) -> bytes:
-        return times.merged([decoded(one) for one in seen]).SerializeToString(deterministic=True)
+        return times.merged([decoded_seen(one) for one in seen]).SerializeToString(deterministic=True)
 
     def covers(self, one: bytes, other: bytes) -> bool:
-        return covers(decoded(one), decoded(other))
+        return covers(decoded_seen(one), decoded_seen(other))
 
     def check(self, seen: bytes) -> None:
-        decoded(seen)
-
-
-def decoded(data: bytes) -> Seen:
-    try:
-        return Seen.FromString(data)
-    except DecodeError as error:
-        raise RemoteProtocolError(f"not what somebody has seen: {error}") from error
+        decoded_seen(seen)
 
 
 def covers(one: Seen, other: Seen) -> bool:

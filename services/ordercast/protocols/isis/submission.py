@@ -17,10 +17,11 @@ from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.submission import Groups, Seeing, Sender, Submission, Submitted
 from ordercast.core.view import View
 from ordercast.protocols.isis import times
-from ordercast.protocols.isis.checking import check_keys, check_numbers, check_seen
+from ordercast.protocols.isis.checking import check_seen, check_stamp
 from ordercast.protocols.isis.confirmed import seen_with, settle
 from ordercast.protocols.isis.replica import seen_of
 from ordercast.protocols.isis.settings import Ordering, Settings
+from ordercast.protocols.isis.stamps import besides_in, stamp_in
 from ordercast.protocols.isis.times import Stamp
 from ordercast.v1.common_pb2 import Incarnation, Span
 from ordercast.v1.isis_pb2 import Seen, Submit
@@ -147,9 +148,8 @@ class IsisSubmission(Submission):
     # ------------------------------------------------------------------------------------------------ answers
 
     def on_delivered(self, submitted: Submitted, source: str, delivered: EnvelopeDelivered) -> None:
-        check_keys((delivered.stamp.key,), times.MEMBERS_MAX)
-        check_numbers(delivered.stamp.epoch, delivered.stamp.view)
-        times.stamp_from(delivered.stamp)
+        check_stamp(stamp_in(delivered))
+        check_seen(besides_in(delivered))
         self.holders[delivered.group] = source
         stream = self.streams.get(submitted.groups[0])
         if stream is not None:
@@ -161,7 +161,10 @@ class IsisSubmission(Submission):
         """
         header = submitted.envelope.header
         seen = times.merged(
-            [seen_with(seen_of(group, found.stamp), found.read) for group, found in submitted.delivered.items()]
+            [
+                seen_with(seen_of(group, stamp_in(found)), besides_in(found))
+                for group, found in submitted.delivered.items()
+            ]
         )
         stamp, presented = times.stamp_from(seen), times.stamp_from(Seen.FromString(header.session))
         for producer in producers:

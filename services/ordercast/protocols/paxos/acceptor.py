@@ -28,6 +28,7 @@ from ordercast.core.machine import (
     ViewChanged,
 )
 from ordercast.core.view import Group, OtherConfiguration, UnknownGroup, View
+from ordercast.protocols.paxos import invariants
 from ordercast.protocols.paxos.handover import ROUND_MAX, HandOverSettings, VotesHanding
 from ordercast.v1.common_pb2 import Destination
 from ordercast.v1.consensus_pb2 import (
@@ -103,6 +104,8 @@ class Acceptor:
         self.done: dict[int, Finished] = {}
         self.buried: dict[bytes, None] = {}
         self.retired = 0
+        #: Instances that the latest step was about.
+        self.about: Iterable[bytes] = ()
         self.hand_over = VotesHanding(self, settings or HandOverSettings())
         self._on_message: dict[type, Callable[[Receive], list[Effect]]] = {
             Prepare: self._on_prepare,
@@ -113,6 +116,7 @@ class Acceptor:
         }
 
     def step(self, event: Event) -> list[Effect]:
+        self.about = ()
         if isinstance(event, Receive):
             return self._on_message[type(event.message)](event)
         if isinstance(event, Start):
@@ -125,6 +129,10 @@ class Acceptor:
             records = self.retire(event.below)
             return [Persist(records)] if records else []
         return []
+
+    def check_invariants(self) -> None:
+        """See core.machine.ChecksItself."""
+        invariants.check_acceptor(self)
 
     def buffers(self) -> dict[str, int]:
         return {
@@ -200,7 +208,7 @@ class Acceptor:
         if refusal is not None:
             return refusal
         instance = prepare.instance
-        vote = self._vote(instance) or self._open(instance, round_, prepare.groups)
+        vote = self.vote_in(instance) or self._open(instance, round_, prepare.groups)
         vote.promised = round_
         promise = Promise(instance=instance, round=prepare.round, voted_value=vote.value)
         if vote.voted is not None:
@@ -215,7 +223,7 @@ class Acceptor:
         if refusal is not None:
             return refusal
         instance = accept.instance
-        vote = self._vote(instance) or self._open(instance, round_, accept.groups)
+        vote = self.vote_in(instance) or self._open(instance, round_, accept.groups)
         if vote.voted == round_ and vote.value != accept.value:
             raise RemoteProtocolError("a round with two values")
         vote.promised = vote.voted = round_
@@ -233,8 +241,9 @@ class Acceptor:
         message = event.message
         round_ = self._checked(event, message.round, message.groups)
         instance = message.instance
+        self.about = (instance,)
         records = self.close_finished(incarnation_of(instance), message.done, message.open)
-        vote = self._vote(instance)
+        vote = self.vote_in(instance)
         if self.is_closed(instance):
             answer: Effect = Send((event.source,), Closed(instance=instance))
         elif vote is not None and round_ < vote.promised:
@@ -304,6 +313,7 @@ class Acceptor:
         close: Close = event.message
         if any(len(instance) != ID_BYTES for instance in close.instances):
             raise RemoteProtocolError("an instance id has 16 bytes")
+        self.about = close.instances
         records = self.close(close.instances, close.finished)
         return [Persist(records)] if records else []
 
@@ -350,7 +360,7 @@ class Acceptor:
         if self.is_closed(instance):
             return []
         theirs = Vote.from_message(record)
-        vote = self._vote(instance)
+        vote = self.vote_in(instance)
         if vote is None:
             vote = self.votes.setdefault(incarnation_of(instance), {})[instance] = theirs
         else:
@@ -359,7 +369,7 @@ class Acceptor:
                 vote.voted, vote.value = theirs.voted, theirs.value
         return [(_INSTANCE + instance, vote.record())]
 
-    def _vote(self, instance: bytes) -> Vote | None:
+    def vote_in(self, instance: bytes) -> Vote | None:
         return self.votes.get(incarnation_of(instance), {}).get(instance)
 
     def _open(self, instance: bytes, round_: RoundKey, groups: Iterable[Destination]) -> Vote:

@@ -33,6 +33,7 @@ from ordercast.core.machine import (
     Start,
     TimerFired,
 )
+from ordercast.protocols.paxos import invariants
 from ordercast.protocols.paxos.acceptor import RoundKey, round_key, round_message
 from ordercast.protocols.paxos.log_admission import Admission
 from ordercast.protocols.paxos.log_catchup import CatchUp
@@ -229,6 +230,10 @@ class LogReplica:
             case Start():
                 self._on_start(event)
         return self.out
+
+    def check_invariants(self) -> None:
+        """See core.machine.ChecksItself."""
+        invariants.check_log(self)
 
     def buffers(self) -> dict[str, int]:
         promises = self.candidacy.promises.values() if self.candidacy else ()

@@ -14,7 +14,7 @@ proposes 5; votes come in; it proposes 7, with more stamps, behind a sync; 5 is 
 Suspicion may be wrong at any time without harm: whoever proposes too early only raises the round.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -35,6 +35,7 @@ from ordercast.core.machine import (
 )
 from ordercast.core.quorums import qualified_majority
 from ordercast.core.view import OtherConfiguration, View
+from ordercast.protocols.paxos import invariants
 from ordercast.protocols.paxos.acceptor import RoundKey, round_key, round_message
 from ordercast.protocols.paxos.handover import ROUND_MAX
 from ordercast.v1.consensus_pb2 import Accept, Accepted, Closed, Decide, Prepare, Promise, Rejected
@@ -82,6 +83,10 @@ class Attempt:
     promises: dict[str, tuple[RoundKey, bytes] | None] = field(default_factory=dict)
     votes: dict[str, None] = field(default_factory=dict)
 
+    @property
+    def is_over(self) -> bool:
+        return self.phase is Phase.OVER
+
 
 class Proposer:
     handles = (Promise, Accepted, Rejected, Closed)
@@ -94,6 +99,8 @@ class Proposer:
         self.incarnation = 0
         self.view: View | None = None
         self.attempts: dict[bytes, Attempt] = {}
+        #: Instances that the latest step was about.
+        self.about: Iterable[bytes] = ()
         self._timer_set = False
         self._on_message: dict[type, Callable[[Attempt, Receive], list[Effect]]] = {
             Promise: self._on_promise,
@@ -103,13 +110,17 @@ class Proposer:
         }
 
     def step(self, event: Event) -> list[Effect]:
+        self.about = self.attempts
         match event:
             case Receive():
+                self.about = (event.message.instance,)
                 attempt = self.attempts.get(event.message.instance)
                 effects = self._on_answer(attempt, event) if attempt else []
             case Propose():
+                self.about = (event.instance,)
                 effects = self._on_propose(event)
             case Decided():
+                self.about = ()
                 self.attempts.pop(event.instance, None)
                 effects = []
             case TimerFired():
@@ -126,6 +137,10 @@ class Proposer:
             self._timer_set = True
             effects.append(SetTimer(TIMER, self.settings.retry_s))
         return effects
+
+    def check_invariants(self) -> None:
+        """See core.machine.ChecksItself."""
+        invariants.check_proposer(self)
 
     def buffers(self) -> dict[str, int]:
         return {"attempts": len(self.attempts)}

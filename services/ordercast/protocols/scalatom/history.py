@@ -40,6 +40,11 @@ class OwnHistory:
     def __len__(self) -> int:
         return len(self._ids)
 
+    @property
+    def is_whole(self) -> bool:
+        """Each envelope in it has one stamp."""
+        return len(self._ids) == len(self._stamps) == len(self._entry)
+
     def add(self, id_: bytes, rec_ts: int) -> None:
         """The lowest entry of an envelope is the one that counts: a hand-over brings others' as well."""
         known = self._entry.get(id_)

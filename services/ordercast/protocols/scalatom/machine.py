@@ -55,7 +55,7 @@ from ordercast.protocols.celllog.copying import MESSAGES
 from ordercast.protocols.celllog.fetching import COPY_TIMER
 from ordercast.protocols.celllog.idempotence import Record
 from ordercast.protocols.celllog.stepping import LogMachine
-from ordercast.protocols.scalatom import records
+from ordercast.protocols.scalatom import invariants, records
 from ordercast.protocols.scalatom.catchup import CatchUp
 from ordercast.protocols.scalatom.gossip import Gossiper
 from ordercast.protocols.scalatom.groups import Groups
@@ -167,6 +167,10 @@ class Scalatom(LogMachine[Replica]):
         for name in self.touched:
             self._drain(self.replicas[name])
         return self.end_step()
+
+    def check_invariants(self) -> None:
+        """See core.machine.ChecksItself."""
+        invariants.check(self)
 
     def buffers(self) -> dict[str, int]:
         replicas = self.replicas.values()

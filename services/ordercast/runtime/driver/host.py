@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError
 from ordercast.core import packets
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import (
+    ChecksItself,
     Deliver,
     Effect,
     Event,
@@ -43,6 +44,9 @@ log = structlog.get_logger("host")
 
 #: After so many events the loop gets its turn, so that frames are read and written meanwhile.
 SLICE_EVENTS = 500
+#: After every so many-th event its machine is asked for its invariants. A prime, for machines are told things in a
+#: rhythm, and none of them is to be left out.
+CHECKED_EVERY = 101
 #: How long a commit that nothing waits for waits for one that something does.
 COMMIT_PATIENCE_S = 0.006
 #: Events that are not stepped and effects behind barriers: with more, nothing is read from peers and clients.
@@ -63,6 +67,8 @@ class HostSlot(Slot):
     ) -> None:
         super().__init__(role, machine)
         self.domain = domain
+        #: Asked now and then, if the machine has something to say about itself.
+        self.check = machine.check_invariants if isinstance(machine, ChecksItself) else None
         #: Takes the effects that are this machine's own.
         self.on_effect = on_effect
         self.incarnation = 0
@@ -279,6 +285,8 @@ class Host:
                 raise  # Nobody else sent it: a machine that goes on without it would lose a view, say, for good.
             self._on_mistake(slot, event, error)
             return
+        if slot.check is not None and self.stepped % CHECKED_EVERY == 0:
+            slot.check()
         if effects:
             self._performer.perform(slot, effects)
         if profile is not None:

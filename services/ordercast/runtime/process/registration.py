@@ -11,7 +11,7 @@ import structlog
 from ordercast.core.ids import U64_MAX
 from ordercast.core.level import LEVEL
 from ordercast.core.machine import ChangesConfigurations, KeepsIncarnations, NamesGroups
-from ordercast.core.members import can_leave, has_views, is_changing
+from ordercast.core.members import is_changing, kind_of
 from ordercast.protocols.catalogue import installed
 from ordercast.runtime.process.domains import deleting
 from ordercast.runtime.process.exits import EXIT_FENCED, EXIT_REFUSED
@@ -113,7 +113,7 @@ class Registration:
             left_s = begun + (min(heartbeat_s, CHANGING_S) if changing else heartbeat_s) - loop.time()
             if left_s <= 0:
                 return
-            if not any(has_views(group) for group in changing):
+            if not any(kind_of(group).follows_processes for group in changing):
                 await self.node.wait_for_change(left_s)
                 continue
             await asyncio.sleep(min(left_s, FURTHER_S))
@@ -128,13 +128,10 @@ class Registration:
                     await self.node.wait_for_change(CHANGING_S)
 
     def _is_expected(self) -> bool:
-        """In a view that is about to be left. One that nothing can follow is left as it is."""
+        """By the members of some group, which can go on without us as soon as it is rid of us."""
         up = [name for name, node in self.node.directory.nodes.items() if not (node.suspected or node.ended)]
         me = self.node.name
-        return any(
-            has_views(group) and me in (*group.replicas, *group.leaving) and can_leave(group, me, up)
-            for group in self.node.directory.groups.values()
-        )
+        return any(kind_of(group).is_waited_for(group, me, up) for group in self.node.directory.groups.values())
 
     async def heartbeat(self) -> list[GroupProgress]:
         """What it said of changes."""

@@ -6,7 +6,7 @@ even heard of it. In a later configuration they are newcomers. When they have st
 noted that, the damage is over.
 """
 
-from ordercast.core.members import has_views, learners_of
+from ordercast.core.members import kind_of
 from ordercast.runtime.storage.store import Storage
 from ordercast.v1.membership_pb2 import Configuration, DomainView, Group, GroupView
 
@@ -25,12 +25,11 @@ class Disbelief:
         for group in mine:
             if group.group not in damaged:
                 continue
-            # What is damaged was found when this life began. In a configuration that began later we are newcomers;
-            # but a view takes along what its members have on their disks, so there nothing is believed either.
+            # What is damaged was found when this life began: a configuration may know nothing of it.
             record = groups[group.group]
-            is_later = not has_views(record) and record.incarnation_before >= incarnation
+            begins_without = kind_of(record).begins_without(record, incarnation)
             until = self._until.setdefault(
-                (view.domain, group.group), group.configuration - 1 if is_later else group.configuration
+                (view.domain, group.group), group.configuration - 1 if begins_without else group.configuration
             )
             if group.configuration <= until:
                 self._lose(group)
@@ -39,13 +38,12 @@ class Disbelief:
         return view
 
     def _is_mine(self, group: GroupView, record: Group) -> bool:
-        """Who was left out of a view goes on copying from where its own log ends: that counts, too."""
         if self.process in group.replicas or self.process in group.acceptors:
             return True
         before = group.previous
         if self.process in before.replicas or self.process in before.acceptors:
             return True
-        return has_views(record) and self.process in group.learners
+        return kind_of(record).keeps_log_of(record, self.process)
 
     def _lose(self, configuration: GroupView | Configuration) -> None:
         if self.process not in configuration.lost:
@@ -69,8 +67,8 @@ class Disbelief:
             elif self.process in (*group.replicas, *group.acceptors):
                 is_over = group.configuration > until and self.process not in group.starting
             else:
-                is_copying = has_views(group) and self.process in learners_of(group)
-                is_over = not is_copying and not group.HasField("previous")
+                counts = kind_of(group).keeps_log_of(group, self.process)
+                is_over = not counts and not group.HasField("previous")
             if is_over:
                 del self._until[domain, id_]
                 self.storage.forget_damage(domain, id_)

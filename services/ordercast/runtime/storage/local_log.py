@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import grpc
 
@@ -56,7 +56,7 @@ class LocalLogs:
         #: Adds what the protocol's machine knows of the group.
         self.describe_view: Callable[[str, DescribeReplicaResponse], None] = lambda group, found: None
         #: What whoever reads the group's log has seen besides its entries, as the protocol's machine knows it.
-        self.read_besides: Callable[[str], Any] = lambda group: None
+        self.read_besides: Callable[[str], bytes] = lambda group: b""
         self._tails: dict[str, asyncio.Event] = {}
 
     def notify(self, group: str) -> None:
@@ -179,7 +179,7 @@ class LocalLogs:
                 next_offset=offset,
                 entries=[entry.data for entry in shown],
                 stored_ms=[entry.wall_ms for entry in shown],
-                read=self.read_besides(group),
+                besides=self.read_besides(group),
             )
             if response.entries:
                 yield response

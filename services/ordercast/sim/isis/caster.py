@@ -23,6 +23,7 @@ from ordercast.core.view import View
 from ordercast.protocols.isis import times
 from ordercast.protocols.isis.confirmed import seen_with, settle
 from ordercast.protocols.isis.replica import seen_of
+from ordercast.protocols.isis.stamps import besides_in, stamp_in
 from ordercast.protocols.isis.times import Stamp
 from ordercast.v1.common_pb2 import Batch, Envelope, Header, Message, ProducerRange
 from ordercast.v1.isis_pb2 import CastStamp, Seen, Submit
@@ -261,7 +262,7 @@ class Caster:
     def _receipt(self, groups: Groups, sent: Sent) -> None:
         offsets = {}
         for group, delivered in sent.delivered.items():
-            self._see(group, delivered.stamp, delivered.read)
+            self._see(group, stamp_in(delivered), besides_in(delivered))
             spans = delivered.outcomes[0].spans
             if not spans:
                 raise AssertionError(f"{self.name} to {groups} #{sent.sequence}: refused in {group}")

@@ -7,6 +7,7 @@ client had seen, when it was submitted. Sets of casts are bits of one number.
 from dataclasses import dataclass, field
 
 from ordercast.core.machine import Deliver, Observe
+from ordercast.protocols.isis.stamps import stamp_in
 from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.isis.caster import CastBoard, CastName, cast_name
 from ordercast.sim.isis.membership import ViewMembership
@@ -148,7 +149,7 @@ class Checker:
         if effect.final:
             return
         life = self.life_of(process)
-        stamp = effect.entry.stamp
+        stamp = stamp_in(effect.entry)
         name = cast_name(effect.group, stamp)
         self.delivered += 1
         if name not in self.bits:
@@ -235,7 +236,7 @@ class Checker:
     def on_commit(self, process: str, group: str, position: int, entry: LogEntry) -> None:
         log = self.logs.setdefault(group, [])
         id_ = entry.envelope.header.id
-        name = cast_name(group, entry.stamp)
+        name = cast_name(group, stamp_in(entry))
         if position < len(log):
             if log[position] != (id_, name):
                 other = text_of(log[position][1])

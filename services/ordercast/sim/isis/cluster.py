@@ -10,6 +10,7 @@ from ordercast.core.view import names_of
 from ordercast.gateway.machine import Gateway
 from ordercast.protocols.isis.machine import Isis
 from ordercast.protocols.isis.protocol import ISIS
+from ordercast.protocols.isis.stamps import besides_in, stamp_in
 from ordercast.protocols.isis.submission import IsisSubmission
 from ordercast.protocols.isis.telling import Told
 from ordercast.sim.checkers.producers import remembered
@@ -104,7 +105,7 @@ class IsisCluster(Cluster[IsisScenario, ViewMembership]):
     def _deliver(self, process: str, effect: Deliver) -> None:
         self.checker.on_deliver(process, effect)
         if not effect.final:
-            self.live.append((effect.group, effect.entry.stamp, effect.entry.read))
+            self.live.append((effect.group, stamp_in(effect.entry), besides_in(effect.entry)))
 
     def _peek(self) -> tuple[str, CastStamp, Seen] | None:
         """Somebody's visible log, near its end; or what somebody has just delivered."""
@@ -118,7 +119,7 @@ class IsisCluster(Cluster[IsisScenario, ViewMembership]):
         if group not in logs or not logs[group].entries or not isinstance(machine, Isis):
             return None
         entry = logs[group].entries[-1 - self.random.randrange(min(3, len(logs[group].entries)))]
-        return group, entry.stamp, machine.read_besides(group) or Seen()
+        return group, stamp_in(entry), Seen.FromString(machine.read_besides(group))
 
     def _peek_part(self) -> tuple[str, CastStamp, Seen, str] | None:
         """Of somebody's log an entry that is for several groups, and one of those whose log has it not."""
@@ -131,8 +132,8 @@ class IsisCluster(Cluster[IsisScenario, ViewMembership]):
                 for entry in process.disk.logs[group].entries[-LATE:]:
                     others = [other for other in self._lacking(entry) if other != group]
                     if others:
-                        read = machine.read_besides(group) or Seen()
-                        return group, entry.stamp, read, self.random.choice(others)
+                        read = Seen.FromString(machine.read_besides(group))
+                        return group, stamp_in(entry), read, self.random.choice(others)
         return None
 
     def _lacking(self, entry: LogEntry) -> list[str]:

@@ -11,6 +11,7 @@ from ordercast.core.view import FIRST
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.isis.machine import Isis
 from ordercast.protocols.isis.settings import Settings
+from ordercast.protocols.isis.stamps import stamp_in
 from ordercast.protocols.isis.telling import TellOne
 from ordercast.sim import stage
 from ordercast.sim.checkers.violation import Violation
@@ -89,8 +90,8 @@ class Stage(stage.Stage[IsisCluster]):
 
     def sees(self, client: str, group: str, *, at: str) -> None:
         """The client reads the last entry of somebody's log."""
-        stamp = self.world.processes[at].disk.logs[group].entries[-1].stamp
-        self._caster(client)._see(group, stamp, self.machine(at).read_besides(group) or Seen())
+        stamp = stamp_in(self.world.processes[at].disk.logs[group].entries[-1])
+        self._caster(client)._see(group, stamp, Seen.FromString(self.machine(at).read_besides(group)))
 
     def tell_one(self, source: str, to: str) -> None:
         process = self.world.processes[source]

@@ -68,9 +68,11 @@ class Stage(stage.Stage[ScalatomCluster]):
         process.tell("client", TimerFired(*process.clock(), "client", 0))
 
     def raise_clock(self, process: str, group: str, sn: int) -> None:
-        """Above this number, at one replica alone, as after a restart."""
+        """Above this number, at one replica alone. On its disk is already how far it may rise."""
         machine = self.cluster.machine(process, "scalatom")
         machine.replicas[group].clock = machine.clock = sn + 1
+        reserved = self.world.processes[process].disk.records.setdefault("scalatom", {})
+        reserved.update((key, value) for key, value in machine.reservation() if value is not None)
 
     def create(self, group: str, *replicas: str) -> None:
         """Nobody is told."""

@@ -2,6 +2,8 @@
 
 from contextlib import suppress
 
+from ordercast.core.machine import ChecksItself
+from ordercast.gateway.machine import Gateway
 from ordercast.protocols.isis.machine import Isis
 from ordercast.protocols.isis.replica import Replica
 from ordercast.protocols.isis.snapshot import Snapshots
@@ -16,11 +18,11 @@ def _began_anywhere(self: Snapshots, replica: Replica) -> None:
         _began(self, replica)
 
 
-def _unchecked(self: Isis) -> None:
+def _unchecked(self: ChecksItself) -> None:
     """Whatever state it is in."""
 
 
 ISIS_ASSERTIONS: tuple[Patch, ...] = (
     (Snapshots, "began", _began_anywhere),
-    (Isis, "check_invariants", _unchecked),
+    *((machine, "check_invariants", _unchecked) for machine in (Isis, Gateway)),
 )
