@@ -87,7 +87,7 @@ def test_a_peer_is_measured_as_our_own_system_is(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     said: list[str] = []
-    (row,) = run(Trial(peer, "same", (IN_FLIGHT,)), PLAN, said.append).rows
+    (row,) = run(Trial(peer, "same", (IN_FLIGHT,)), PLAN, said.append)
     assert row.case == (peer, "same", IN_FLIGHT)
     assert row.messages_per_second > 0
     assert 0 < row.p50_ms <= row.p99_ms

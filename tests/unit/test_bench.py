@@ -14,13 +14,14 @@ from rich.console import Console
 from ordercast.bench import cast_stages, cpu_profile, curves, during, stages, table, telemetry_cost
 from ordercast.bench.agenda import Agenda, rotated
 from ordercast.bench.comparison import Result
-from ordercast.bench.goals import Goal, judge, of_telemetry
+from ordercast.bench.goals import Goal, judge, of_replays, of_telemetry
 from ordercast.bench.meter import Meter, Used
 from ordercast.bench.peers.installed import missing
 from ordercast.bench.plan import Plan, pattern_named
 from ordercast.bench.plot import draw_curves
+from ordercast.bench.report import Report
 from ordercast.bench.rows import Replay, Row, medians
-from ordercast.bench.saving import prefix_of, save, save_curves
+from ordercast.bench.saving import prefix_of, save, save_curves, save_report
 from ordercast.bench.servers import BenchError
 from ordercast.bench.steady import Outcome, Stretch, Timeline, joined
 from ordercast.bench.trial import Trial
@@ -52,8 +53,8 @@ ROWS = [
     row("ordercast", 1024, 33_000, pattern="groups-64", envelopes=900, messages_per_envelope=16.0),
 ]
 REPLAYS = [
-    Replay("same", 1024, 500_000, 230_000.0, [60.0, 61.0, 59.0]),
-    Replay("same", 1024, 1_000_000, 240_000.0, [62.0, 63.0, 60.0]),
+    Replay(500_000, 230_000.0, [60.0, 61.0, 59.0]),
+    Replay(1_000_000, 240_000.0, [62.0, 63.0, 60.0]),
 ]
 MACHINE = {
     "cpus": 2,
@@ -67,11 +68,11 @@ MACHINE = {
 
 def result(rows: list[Row]) -> Result:
     agenda = Agenda(PLAN, ("same",), (1, 64, 1024), ("etcd", "nats"), repetitions=3)
-    return Result(agenda, rows, REPLAYS, [], [], [], [], MACHINE)
+    return Result(agenda, rows, MACHINE)
 
 
-def goals(rows: list[Row], replays: list[Replay] = REPLAYS, plan: Plan = PLAN) -> dict[str, Goal]:
-    return {goal.goal: goal for goal in judge(rows, replays, plan)}
+def goals(rows: list[Row], plan: Plan = PLAN) -> dict[str, Goal]:
+    return {goal.goal: goal for goal in judge(rows, plan)}
 
 
 # --------------------------------------------------------------------------------------------------- medians
@@ -108,9 +109,9 @@ def test_what_a_system_does_not_have_stays_unknown_and_counts_stay_whole() -> No
 
 
 def test_a_run_that_reaches_everything_meets_all_goals() -> None:
-    judged = goals(ROWS)
+    judged = [*judge(ROWS, PLAN), *of_replays(REPLAYS)]
     assert len(judged) == 15
-    assert [goal.goal for goal in judged.values() if not goal.met] == []
+    assert [goal.goal for goal in judged if not goal.met] == []
 
 
 def test_a_goal_tells_what_was_aimed_at_and_what_part_of_the_peers_figure_was_reached() -> None:
@@ -152,7 +153,7 @@ def test_what_was_not_measured_is_neither_met_nor_missed() -> None:
     goal = goals(without_etcd)["1,024 in flight: messages/s, 5 x etcd's"]
     assert (goal.target, goal.reached, goal.ratio, goal.met) == (None, 110_000, None, None)
     assert goals(without_etcd)["1,024 in flight: messages/s, ahead of NATS"].met is True
-    assert {goal.met for goal in goals([], []).values()} == {None}
+    assert {goal.met for goal in [*judge([], PLAN), *of_replays([])]} == {None}
 
 
 def test_goals_are_about_two_groups_of_three_replicas_on_three_nodes_only() -> None:
@@ -162,7 +163,7 @@ def test_goals_are_about_two_groups_of_three_replicas_on_three_nodes_only() -> N
 
 def test_a_short_log_says_nothing_about_memory() -> None:
     shorter = [replace(replay, messages=replay.messages // 2) for replay in REPLAYS]
-    memory = [goal for name, goal in goals(ROWS, shorter).items() if name.startswith("RssAnon")]
+    memory = [goal for goal in of_replays(shorter) if goal.goal.startswith("RssAnon")]
     assert [goal.met for goal in memory] == [None, None]
 
 
@@ -170,9 +171,10 @@ def test_a_short_log_says_nothing_about_memory() -> None:
     ("after_mb", "is_small", "is_flat"), [(72.0, True, True), (72.2, True, False), (121.0, False, False)]
 )
 def test_memory_has_to_be_small_and_flat(after_mb: float, is_small: bool, is_flat: bool) -> None:
-    judged = goals(ROWS, [REPLAYS[0], replace(REPLAYS[1], rss_anon_mb=[1.0, after_mb])])
-    assert judged["RssAnon MB after 1,000,000 messages, at most 120"].met is is_small
-    assert judged["RssAnon MB after 1,000,000 messages, flat since half of them"].met is is_flat
+    replays = [REPLAYS[0], replace(REPLAYS[1], rss_anon_mb=[1.0, after_mb])]
+    judged = {goal.goal: goal.met for goal in of_replays(replays)}
+    assert judged["RssAnon MB after 1,000,000 messages, at most 120"] is is_small
+    assert judged["RssAnon MB after 1,000,000 messages, flat since half of them"] is is_flat
 
 
 # ------------------------------------------------------------------------------------------- agenda, patterns
@@ -186,7 +188,7 @@ def test_alone_each_row_has_a_cluster_and_beside_peers_each_system_has_one() -> 
         ("ordercast", "random", (1,)),
         ("ordercast", "random", (64,)),
     ]
-    beside = Agenda(PLAN, ("same",), (1, 64), ("etcd", "nats"), many_groups=64)
+    beside = Agenda(PLAN, ("same", "groups-1", "groups-64"), (1, 64), ("etcd", "nats"))
     assert [(t.system, t.pattern, t.depths) for t in beside.trials()] == [
         ("ordercast", "same", (1, 64)),
         ("etcd", "same", (1, 64)),
@@ -312,13 +314,13 @@ def in_turns(cbcast_ms: float, scalatom_ms: float = 4.0) -> list[Row]:
 
 
 def test_another_protocol_takes_turns_with_the_first_one() -> None:
-    agenda = Agenda(CASTING, ("same",), (1, 64), ("etcd",), many_groups=64)
+    agenda = Agenda(CASTING, ("same", "groups-1", "groups-64"), (1, 64), ("etcd",))
     assert [(trial.system, trial.pattern, trial.beside) for trial in agenda.trials()] == [
         ("ordercast", "same", ""),
         ("etcd", "same", ""),
-        ("ordercast", "one", "scalatom"),
         ("ordercast", "groups-1", ""),
         ("ordercast", "groups-64", ""),
+        ("ordercast", "one", "scalatom"),
     ]
     assert pattern_named("one", CASTING).sets == ((("g0",),),)
 
@@ -522,18 +524,16 @@ def test_what_is_saved_is_the_whole_run(tmp_path: Path) -> None:
     need_matplotlib()
     save(result(ROWS), tmp_path)
     document = json.loads((tmp_path / "latest.json").read_text())
-    assert list(document) == [
-        "rows",
-        "replay",
-        "stages",
-        "overload",
-        "telemetry",
-        "profile",
-        "goals",
-        "plan",
-        "machine",
-    ]
+    assert list(document) == ["rows", "goals", "plan", "machine"]
     assert document["rows"][0]["system"] == "ordercast"
-    assert document["replay"][1]["messages"] == 1_000_000
     assert document["plan"]["repetitions"] == 3
     assert document["machine"] == MACHINE
+
+
+def test_each_kind_of_figures_has_a_file_of_its_own_beside_the_rows(tmp_path: Path) -> None:
+    for plan in (PLAN, CASTING):
+        save_report(Report("overload", [{"phase": "peak"}], plan, machine=MACHINE), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["isis-causal-overload.json", "overload.json"]
+    document = json.loads((tmp_path / "overload.json").read_text())
+    assert list(document) == ["overload", "goals", "plan", "machine"]
+    assert document["overload"] == [{"phase": "peak"}]

@@ -31,9 +31,9 @@ class Goal:
     is_stretch: bool = False
 
 
-def judge(rows: Sequence[Row], replays: Sequence[Replay], plan: Plan) -> list[Goal]:
+def judge(rows: Sequence[Row], plan: Plan) -> list[Goal]:
     figures = Figures(rows, plan)
-    return [*_against_peers(figures), *_alone(figures, replays), *_beside_default(rows, plan)]
+    return [*_against_peers(figures), *_many_groups(figures), *_beside_default(rows, plan)]
 
 
 class Figures:
@@ -82,15 +82,20 @@ def _against_peers(figures: Figures) -> list[Goal]:
     ]
 
 
-def _alone(figures: Figures, replays: Sequence[Replay]) -> list[Goal]:
+def _many_groups(figures: Figures) -> list[Goal]:
+    many, one, name = figures.many_groups()
+    return [
+        at_least(f"{name}: messages/s, half of {GROUPS_PREFIX}1", many, 0.5, one),
+        at_least(f"{name}: messages/s, four fifths of {GROUPS_PREFIX}1", many, 0.8, one, is_stretch=True),
+    ]
+
+
+def of_replays(replays: Sequence[Replay]) -> list[Goal]:
     longest = max(replays, key=lambda replay: replay.messages, default=None)
     speed = longest.messages_per_second if longest and longest.messages >= REPLAY_MESSAGES_MIN else None
-    many, one, name = figures.many_groups()
     return [
         at_least("replay: 100,000 messages/s", speed, 1, 100_000),
         at_least("replay: 200,000 messages/s", speed, 1, 200_000, is_stretch=True),
-        at_least(f"{name}: messages/s, half of {GROUPS_PREFIX}1", many, 0.5, one),
-        at_least(f"{name}: messages/s, four fifths of {GROUPS_PREFIX}1", many, 0.8, one, is_stretch=True),
         *_memory(longest, replays),
     ]
 

@@ -11,10 +11,12 @@ from ordercast.protocols import catalogue
 SAME = "same"
 #: Many producers, and random sets of the same size.
 RANDOM = "random"
-#: `groups-64`: so many groups, each with a producer that publishes to it alone.
+#: `groups-64`: so many groups, each with a producer that publishes to it alone, and they share what is in flight.
 GROUPS_PREFIX = "groups-"
 #: One producer and one group: where two protocols of ours are compared.
 ONE = "one"
+#: Messages in flight of patterns that say themselves how many, of all producers together.
+FIXED_IN_FLIGHT = 1024
 
 #: The protocol of the domain that is always there: others take turns with it.
 DEFAULT = catalogue.DEFAULT.name
@@ -71,6 +73,12 @@ class Pattern:
     groups: Groups
     #: For each producer, the sets of groups that it takes turns with.
     sets: tuple[tuple[Groups, ...], ...]
+    #: Of all producers together, if that belongs to the pattern; otherwise it has a row for each depth.
+    in_flight: int | None = None
+
+    def depths(self, wanted: tuple[int, ...]) -> tuple[int, ...]:
+        """Messages in flight, of one row after the other."""
+        return wanted if self.in_flight is None else (self.in_flight,)
 
 
 def pattern_named(name: str, plan: Plan) -> Pattern:
@@ -84,7 +92,17 @@ def pattern_named(name: str, plan: Plan) -> Pattern:
         groups = group_names(plan.groups * GROUPS_TO_CHOOSE_FROM)
         return Pattern(name, groups, tuple(random_sets(groups, plan.groups, seed) for seed in range(PRODUCERS)))
     groups = group_names(int(name.removeprefix(GROUPS_PREFIX)))
-    return Pattern(name, groups, tuple(((group,),) for group in groups))
+    return Pattern(name, groups, tuple(((group,),) for group in groups), FIXED_IN_FLIGHT)
+
+
+def is_pattern(name: str) -> bool:
+    """
+    >>> is_pattern("groups-64"), is_pattern("groups-0"), is_pattern("groups")
+    (True, False, False)
+    """
+    count = name.removeprefix(GROUPS_PREFIX)
+    is_count = count != name and count.isascii() and count.isdecimal() and int(count) > 0
+    return is_count or name in (SAME, RANDOM)
 
 
 def group_names(count: int) -> Groups:
