@@ -20,7 +20,7 @@ def run(*args: str) -> Result:
     [
         (["compare", "--against", "zookeeper"], "etcd and nats"),
         (["compare", "--against", "etcd,"], "etcd and nats"),
-        (["compare", "--against", "etcd", "--patterns", "random"], "compared in same"),
+        (["compare", "--against", "nats", "--patterns", "random-1"], "compared in same"),
         (["run", "--patterns", "same,other"], "'other'"),
         (["run", "--patterns", "groups-0"], "'groups-0'"),
         (["run", "--patterns", "one"], "'one'"),
@@ -38,6 +38,7 @@ def run(*args: str) -> Result:
         (["run", "--ordering", "total"], "is for --protocol isis"),
         (["run", "--protocol", "isis", "--ordering", "random"], "causal or total"),
         (["run", "--protocol", "isis", "--ordering", "total", "--groups", "2"], "to one group"),
+        (["run", "--protocol", "isis", "--ordering", "total", "--patterns", "same,random-1"], "no random-1"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_with_a_word(args: list[str], word: str) -> None:
@@ -94,11 +95,11 @@ def test_only_what_is_asked_for_has_to_be_installed(monkeypatch: pytest.MonkeyPa
 
 def test_a_run_is_one_document_with_rows_and_goals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    result = run("run", "--seconds", "1", "--in-flight", "16", "--patterns", "same,groups-4", "--json")
+    result = run("run", "--seconds", "1", "--in-flight", "16", "--patterns", "same,random-8", "--json")
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
     cases = [(row["system"], row["pattern"], row["in_flight"]) for row in document["rows"]]
-    assert cases == [("ordercast", "same", 16), ("ordercast", "groups-4", 1024)]
+    assert cases == [("ordercast", "same", 16), ("ordercast", "random-8", 1024)]
     for row in document["rows"]:
         assert row["messages_per_second_min"] <= row["messages_per_second"] <= row["messages_per_second_max"]
         assert row["envelopes"] > 0

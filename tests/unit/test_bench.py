@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+import re
 from array import array
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +52,12 @@ ROWS = [
     row("nats", 1024, 27_178),
     row("ordercast", 1024, 40_000, pattern="groups-1", envelopes=100, messages_per_envelope=512.0),
     row("ordercast", 1024, 33_000, pattern="groups-64", envelopes=900, messages_per_envelope=16.0),
+    row("ordercast", 1024, 16_000, pattern="random-64", server_cpu_s_per_10k=0.7),
+    row("etcd", 1024, 4_000, pattern="random-64", server_cpu_s_per_10k=1.4),
+    row("ordercast", 1024, 18_000, pattern="random-8", server_cpu_s_per_10k=0.7),
+    row("etcd", 1024, 4_500, pattern="random-8", server_cpu_s_per_10k=1.4),
+    row("ordercast", 1024, 40_000, pattern="random-1"),
+    row("etcd", 1024, 4_000, pattern="random-1"),
 ]
 REPLAYS = [
     Replay(500_000, 230_000.0, [60.0, 61.0, 59.0]),
@@ -110,7 +117,7 @@ def test_what_a_system_does_not_have_stays_unknown_and_counts_stay_whole() -> No
 
 def test_a_run_that_reaches_everything_meets_all_goals() -> None:
     judged = [*judge(ROWS, PLAN), *of_replays(REPLAYS)]
-    assert len(judged) == 15
+    assert len(judged) == 23
     assert [goal.goal for goal in judged if not goal.met] == []
 
 
@@ -139,6 +146,16 @@ def test_a_goal_tells_what_was_aimed_at_and_what_part_of_the_peers_figure_was_re
             {"messages_per_second": 19_999},
             "groups-64: messages/s, half of groups-1",
         ),
+        (("ordercast", "random-64", 1024), {"messages_per_second": 7_999}, "random-64: messages/s, 2 x etcd's"),
+        (("ordercast", "random-64", 1024), {"messages_per_second": 15_999}, "random-64: messages/s, 4 x etcd's"),
+        (
+            ("etcd", "random-64", 1024),
+            {"server_cpu_s_per_10k": 1.39},
+            "random-64: server CPU s/10k, half of etcd's",
+        ),
+        (("etcd", "random-8", 1024), {"messages_per_second": 9_001}, "random-8: messages/s, 2 x etcd's"),
+        (("ordercast", "random-1", 1024), {"messages_per_second": 15_999}, "random-1: messages/s, 4 x etcd's"),
+        (("ordercast", "random-1", 1024), {"messages_per_second": 39_999}, "random-1: messages/s, 10 x etcd's"),
     ],
 )
 def test_a_goal_is_missed_when_its_figure_is_worse(
@@ -196,6 +213,11 @@ def test_alone_each_row_has_a_cluster_and_beside_peers_each_system_has_one() -> 
         ("ordercast", "groups-1", (1024,)),
         ("ordercast", "groups-64", (1024,)),
     ]
+    random = Agenda(PLAN, ("random-8",), (1, 64), ("etcd", "nats"))
+    assert [(t.system, t.pattern, t.depths) for t in random.trials()] == [
+        ("ordercast", "random-8", (1024,)),
+        ("etcd", "random-8", (1024,)),
+    ]
 
 
 def test_repetitions_are_interleaved_and_begin_with_different_systems() -> None:
@@ -216,6 +238,28 @@ def test_patterns_say_who_publishes_where() -> None:
     random = pattern_named("random", replace(PLAN, groups=1))
     assert len(random.groups) == 2
     assert {len(groups) for sets in random.sets for groups in sets} == {1}
+
+
+@pytest.mark.parametrize(("name", "producers", "connections"), [("random-64", 64, 64), ("random-8", 64, 8)])
+def test_random_sets_are_of_several_sizes_and_the_same_each_time(
+    name: str, producers: int, connections: int
+) -> None:
+    pattern = pattern_named(name, PLAN)
+    assert pattern == pattern_named(name, PLAN)
+    assert (len(pattern.groups), len(pattern.sets), pattern.depths((1, 64))) == (12, producers, (1024,))
+    assert len(set(pattern.sets)) == producers, "no producer does what another one does"
+    for sets in pattern.sets:
+        sizes = [len(set(groups)) for groups in sets]
+        assert {sizes.count(size) > len(sizes) / 4 for size in (1, 2, 3)} == {True}
+        assert {group for groups in sets for group in groups} == set(pattern.groups)
+    shared = pattern.by_connection(producers)
+    assert [len(numbers) for numbers in shared] == [producers // connections] * connections
+    assert sorted(number for numbers in shared for number in numbers) == list(range(producers))
+
+
+def test_producers_have_a_connection_each_where_the_pattern_says_nothing() -> None:
+    assert pattern_named("groups-64", PLAN).by_connection(3) == [[0], [1], [2]]
+    assert pattern_named("random-8", PLAN).by_connection(2) == [[0], [1]]
 
 
 def test_a_meter_counts_while_it_is_on_and_failures_are_no_messages() -> None:
@@ -437,7 +481,7 @@ def printed(*things: Any) -> str:
 
 
 def test_the_table_has_systems_side_by_side_for_each_depth_in_80_columns() -> None:
-    (same,) = table.rows_tables(ROWS)
+    (same, *_) = table.rows_tables(ROWS)
     words = [line.split() for line in printed(same).splitlines()]
     figures = [line for line in words if line and line[-1] == "40"]
     # The depth stands only in front of the first system.
@@ -518,6 +562,26 @@ def test_the_same_figures_give_the_same_files(tmp_path: Path) -> None:
     assert (tmp_path / "first" / "comparison.svg").read_bytes() != (
         tmp_path / "other" / "comparison.svg"
     ).read_bytes()
+
+
+def test_random_sets_have_a_panel_of_their_own_and_other_patterns_none(tmp_path: Path) -> None:
+    need_matplotlib()
+    sizes = {}
+    for name, rows in {
+        "both": ROWS,
+        "same": [one for one in ROWS if one.pattern == "same"],
+        "random": [one for one in ROWS if one.pattern.startswith("random-")],
+        "none": [one for one in ROWS if one.pattern.startswith("groups-")],
+    }.items():
+        save(result(rows), tmp_path / name)
+        picture = tmp_path / name / "comparison.svg"
+        found = re.search(r'viewBox="0 0 ([0-9.]+) ', picture.read_text()) if picture.exists() else None
+        sizes[name] = float(found[1]) if found else 0.0
+    panel = sizes["random"]
+    assert panel > 0
+    assert {name: size / panel for name, size in sizes.items()} == pytest.approx(
+        {"both": 3, "same": 2, "random": 1, "none": 0}
+    )
 
 
 def test_what_is_saved_is_the_whole_run(tmp_path: Path) -> None:

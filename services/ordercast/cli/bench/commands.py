@@ -33,9 +33,11 @@ during_app = typer.Typer(help="What clients notice while something changes.", no
 app.add_typer(during_app, name="during")
 
 PEERS = ("etcd", "nats")
-PATTERNS_HELP = "With commas: `same`, `random`, `groups-N`."
+PATTERNS_HELP = (
+    "With commas: `random-64`, `random-8`, `random-1` and `groups-N`, with 1,024 in flight; `same`, `random`."
+)
 ROWS_OF_OWN = "same,random"
-ROWS_BESIDE_PEERS = "same,random,groups-1,groups-64"
+ROWS_BESIDE_PEERS = "random-64,random-8,random-1,same,random,groups-1,groups-64"
 
 # ---------------------------------------------------------------------------------------------------------- rows
 
@@ -61,7 +63,7 @@ def run(
     from ordercast.bench.agenda import Agenda
 
     timed = lasting(plan, seconds, messages)
-    chosen = checked_patterns(patterns)
+    chosen = checked_patterns(patterns, plan, ROWS_OF_OWN)
     measure_rows(Agenda(timed, chosen, checked_depths(in_flight), repetitions=repetitions), save, json)
 
 
@@ -89,7 +91,7 @@ def compare(
 
     peers = checked_peers(against)
     timed = lasting(plan, seconds, messages)
-    chosen = checked_patterns(patterns)
+    chosen = checked_patterns(patterns, plan, ROWS_BESIDE_PEERS)
     check_comparable(chosen, peers)
     measure_rows(Agenda(timed, chosen, checked_depths(in_flight), peers, repetitions), save, json)
 
@@ -119,14 +121,20 @@ def checked_peers(text: str) -> tuple[str, ...]:
     return peers
 
 
-def checked_patterns(text: str) -> tuple[str, ...]:
-    from ordercast.bench.plan import is_pattern
+def checked_patterns(text: str, plan: "Plan", default: str = "") -> tuple[str, ...]:
+    """Of the default, those that the domain can have."""
+    from ordercast.bench.plan import RANDOM_SETS, is_pattern
 
     patterns = tuple(dict.fromkeys(text.split(",")))
+    impossible = () if plan.has_several else tuple(pattern for pattern in patterns if pattern in RANDOM_SETS)
     for pattern in patterns:
         if not is_pattern(pattern):
             raise typer.BadParameter(f"there is no pattern {pattern!r}. {PATTERNS_HELP}")
-    return patterns
+    if impossible and text != default:
+        raise typer.BadParameter(
+            f"with --ordering {plan.ordering} a message goes to one group: no {impossible[0]}"
+        )
+    return tuple(pattern for pattern in patterns if pattern not in impossible)
 
 
 def check_comparable(patterns: Sequence[str], peers: Sequence[str]) -> None:
@@ -217,7 +225,7 @@ def profile(
     from ordercast.bench.report import Report
 
     timed = lasting(plan, seconds)
-    if len(checked_patterns(pattern)) > 1:
+    if len(checked_patterns(pattern, plan)) > 1:
         raise typer.BadParameter("--pattern takes one")
     report(lambda say: Report("profile", cpu_profile.run(timed, pattern, in_flight, say), timed), save, json)
 
