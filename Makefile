@@ -177,7 +177,10 @@ chaos: setup ## kill, pause and partition a real cluster for two minutes, then c
 	$(BIN)/ordercast chaos --seconds 120
 
 bench: setup .venv/.bench ## measure a cluster on this machine beside etcd and NATS, and write docs/benchmarks
-	$(BIN)/ordercast bench --against etcd,nats --stages --overload --save docs/benchmarks
+	$(BIN)/ordercast bench compare --save docs/benchmarks
+	$(BIN)/ordercast bench replay --save docs/benchmarks
+	$(BIN)/ordercast bench stages --save docs/benchmarks
+	$(BIN)/ordercast bench overload --save docs/benchmarks
 
 simbench: setup ## measure simulated protocol messages per second, on one core
 	$(BIN)/ordercast sim scalatom --seeds 200 --jobs 1

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ordercast.client.aio import Connection, connect
+    from ordercast.client.aio_producer import Producer
     from ordercast.client.aio_subscription import AsyncDelivery, Subscription
     from ordercast.client.errors import OrdercastError
     from ordercast.client.sync import SyncConnection, connect_sync
@@ -22,6 +23,7 @@ __all__ = [
     "Connection",
     "Delivery",
     "OrdercastError",
+    "Producer",
     "Receipt",
     "Subscription",
     "SyncConnection",
@@ -38,6 +40,7 @@ _HOMES = {
     "Connection": "aio",
     "Delivery": "types",
     "OrdercastError": "errors",
+    "Producer": "aio_producer",
     "Receipt": "types",
     "Subscription": "aio_subscription",
     "SyncConnection": "sync",

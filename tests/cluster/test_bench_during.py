@@ -14,7 +14,7 @@ def test_two_replicas_are_replaced_under_load_and_all_agree_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    args = ["bench", "--during", "replace", "--messages", "3000", "--seconds", "0.5", "--json"]
+    args = ["bench", "during", "replace", "--messages", "3000", "--seconds", "0.5", "--json"]
     result = CliRunner().invoke(app, args, env={"COLUMNS": "200"})
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)

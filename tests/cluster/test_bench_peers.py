@@ -10,7 +10,7 @@ import pytest
 from ordercast.bench.meter import Meter
 from ordercast.bench.peers import etcd, nats
 from ordercast.bench.peers.installed import missing
-from ordercast.bench.plan import Plan, pattern_named
+from ordercast.bench.plan import Groups, Plan, pattern_named
 from ordercast.bench.servers import BenchError, Process, Servers, processes
 from ordercast.bench.systems import PEERS
 from ordercast.bench.trial import Trial, run
@@ -24,12 +24,16 @@ PATIENCE_S = 60.0
 @pytest.fixture(params=sorted(PEERS))
 def peer(request: pytest.FixtureRequest) -> str:
     name = str(request.param)
+    need(name)
+    return name
+
+
+def need(name: str) -> None:
     lacking = missing([name], is_plotted=False)
     if lacking:
         with (ROOT / ".left-out").open("a") as left_out:
             left_out.write(f"the bench against {name}: the extra `bench` is not installed\n")
         pytest.skip(f"not installed: {', '.join(lacking)}")
-    return name
 
 
 def is_gone(pid: int) -> bool:
@@ -87,7 +91,7 @@ def test_a_peer_is_measured_as_our_own_system_is(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     said: list[str] = []
-    (row,) = run(Trial(peer, "same", (IN_FLIGHT,)), PLAN, said.append).rows
+    (row,) = run(Trial(peer, "same", (IN_FLIGHT,)), PLAN, said.append)
     assert row.case == (peer, "same", IN_FLIGHT)
     assert row.messages_per_second > 0
     assert 0 < row.p50_ms <= row.p99_ms
@@ -97,6 +101,35 @@ def test_a_peer_is_measured_as_our_own_system_is(
     assert (row.failed, row.envelopes) == (0, None)
     assert said == [f"{peer} same, 8 in flight"]
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
+
+
+def test_etcd_has_as_many_puts_as_a_message_has_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need("etcd")
+    puts: list[int] = []
+    publish = etcd.Puts.publish
+
+    async def counted(self: etcd.Puts, groups: Groups, key: bytes, payload: bytes) -> None:
+        puts.append(len(groups))
+        await publish(self, groups, key, payload)
+
+    monkeypatch.setattr(etcd.Puts, "publish", counted)
+    pattern = pattern_named("random-8", PLAN)
+
+    async def publish_and_count() -> int:
+        meter, stop = Meter(), asyncio.Event()
+        async with asyncio.timeout(PATIENCE_S):
+            producing = asyncio.create_task(etcd.produce(servers, PLAN, pattern, 64, meter, stop))
+            while meter.acknowledged < 300 and not producing.done():
+                await asyncio.sleep(0.01)
+            stop.set()
+            await producing
+        assert meter.last_error is None
+        return meter.acknowledged
+
+    with etcd.running(tmp_path, PLAN, pattern) as servers:
+        assert asyncio.run(publish_and_count()) == len(puts)
+        assert sum(etcd.stored(servers, group) for group in pattern.groups) == sum(puts)
+    assert set(puts) == {1, 2, 3}
 
 
 def test_a_server_that_ends_by_itself_is_told_with_its_last_words(tmp_path: Path) -> None:

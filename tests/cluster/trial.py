@@ -138,10 +138,14 @@ async def trial(
     load, other = Load(gateways, groups, seed), Load(gateways, beside, seed + 1)
     other.evidence = load.evidence
     progress = Progress(load)
-    producing = [(load, f"producer-{number}") for number in range(PRODUCERS)] + [(other, "beside")] * bool(beside)
-    producers = [
-        asyncio.create_task(who.produce(name, in_flight=IN_FLIGHT, pause_s=pause_s)) for who, name in producing
+    alone, *together = [f"producer-{number}" for number in range(PRODUCERS)]
+    publishing = [
+        load.produce(alone, in_flight=IN_FLIGHT, pause_s=pause_s),
+        load.produce_together(together, in_flight=IN_FLIGHT, pause_s=pause_s),
     ]
+    if beside:
+        publishing.append(other.produce("beside", in_flight=IN_FLIGHT, pause_s=pause_s))
+    producers = [asyncio.create_task(each) for each in publishing]
     subscribers = [
         asyncio.create_task(load.subscribe(f"subscriber-{number}", group))
         for number, group in itertools.product((1, 2), (*groups, *beside))

@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+import re
 from array import array
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +15,14 @@ from rich.console import Console
 from ordercast.bench import cast_stages, cpu_profile, curves, during, stages, table, telemetry_cost
 from ordercast.bench.agenda import Agenda, rotated
 from ordercast.bench.comparison import Result
-from ordercast.bench.goals import Goal, judge, of_telemetry
+from ordercast.bench.goals import Goal, judge, of_replays, of_telemetry
 from ordercast.bench.meter import Meter, Used
 from ordercast.bench.peers.installed import missing
 from ordercast.bench.plan import Plan, pattern_named
 from ordercast.bench.plot import draw_curves
+from ordercast.bench.report import Report
 from ordercast.bench.rows import Replay, Row, medians
-from ordercast.bench.saving import prefix_of, save, save_curves
+from ordercast.bench.saving import prefix_of, save, save_curves, save_report
 from ordercast.bench.servers import BenchError
 from ordercast.bench.steady import Outcome, Stretch, Timeline, joined
 from ordercast.bench.trial import Trial
@@ -50,10 +52,16 @@ ROWS = [
     row("nats", 1024, 27_178),
     row("ordercast", 1024, 40_000, pattern="groups-1", envelopes=100, messages_per_envelope=512.0),
     row("ordercast", 1024, 33_000, pattern="groups-64", envelopes=900, messages_per_envelope=16.0),
+    row("ordercast", 1024, 16_000, pattern="random-64", server_cpu_s_per_10k=0.7),
+    row("etcd", 1024, 4_000, pattern="random-64", server_cpu_s_per_10k=1.4),
+    row("ordercast", 1024, 18_000, pattern="random-8", server_cpu_s_per_10k=0.7),
+    row("etcd", 1024, 4_500, pattern="random-8", server_cpu_s_per_10k=1.4),
+    row("ordercast", 1024, 40_000, pattern="random-1"),
+    row("etcd", 1024, 4_000, pattern="random-1"),
 ]
 REPLAYS = [
-    Replay("same", 1024, 500_000, 230_000.0, [60.0, 61.0, 59.0]),
-    Replay("same", 1024, 1_000_000, 240_000.0, [62.0, 63.0, 60.0]),
+    Replay(500_000, 230_000.0, [60.0, 61.0, 59.0]),
+    Replay(1_000_000, 240_000.0, [62.0, 63.0, 60.0]),
 ]
 MACHINE = {
     "cpus": 2,
@@ -67,11 +75,11 @@ MACHINE = {
 
 def result(rows: list[Row]) -> Result:
     agenda = Agenda(PLAN, ("same",), (1, 64, 1024), ("etcd", "nats"), repetitions=3)
-    return Result(agenda, rows, REPLAYS, [], [], [], [], MACHINE)
+    return Result(agenda, rows, MACHINE)
 
 
-def goals(rows: list[Row], replays: list[Replay] = REPLAYS, plan: Plan = PLAN) -> dict[str, Goal]:
-    return {goal.goal: goal for goal in judge(rows, replays, plan)}
+def goals(rows: list[Row], plan: Plan = PLAN) -> dict[str, Goal]:
+    return {goal.goal: goal for goal in judge(rows, plan)}
 
 
 # --------------------------------------------------------------------------------------------------- medians
@@ -108,9 +116,9 @@ def test_what_a_system_does_not_have_stays_unknown_and_counts_stay_whole() -> No
 
 
 def test_a_run_that_reaches_everything_meets_all_goals() -> None:
-    judged = goals(ROWS)
-    assert len(judged) == 15
-    assert [goal.goal for goal in judged.values() if not goal.met] == []
+    judged = [*judge(ROWS, PLAN), *of_replays(REPLAYS)]
+    assert len(judged) == 23
+    assert [goal.goal for goal in judged if not goal.met] == []
 
 
 def test_a_goal_tells_what_was_aimed_at_and_what_part_of_the_peers_figure_was_reached() -> None:
@@ -138,6 +146,16 @@ def test_a_goal_tells_what_was_aimed_at_and_what_part_of_the_peers_figure_was_re
             {"messages_per_second": 19_999},
             "groups-64: messages/s, half of groups-1",
         ),
+        (("ordercast", "random-64", 1024), {"messages_per_second": 7_999}, "random-64: messages/s, 2 x etcd's"),
+        (("ordercast", "random-64", 1024), {"messages_per_second": 15_999}, "random-64: messages/s, 4 x etcd's"),
+        (
+            ("etcd", "random-64", 1024),
+            {"server_cpu_s_per_10k": 1.39},
+            "random-64: server CPU s/10k, half of etcd's",
+        ),
+        (("etcd", "random-8", 1024), {"messages_per_second": 9_001}, "random-8: messages/s, 2 x etcd's"),
+        (("ordercast", "random-1", 1024), {"messages_per_second": 15_999}, "random-1: messages/s, 4 x etcd's"),
+        (("ordercast", "random-1", 1024), {"messages_per_second": 39_999}, "random-1: messages/s, 10 x etcd's"),
     ],
 )
 def test_a_goal_is_missed_when_its_figure_is_worse(
@@ -152,7 +170,7 @@ def test_what_was_not_measured_is_neither_met_nor_missed() -> None:
     goal = goals(without_etcd)["1,024 in flight: messages/s, 5 x etcd's"]
     assert (goal.target, goal.reached, goal.ratio, goal.met) == (None, 110_000, None, None)
     assert goals(without_etcd)["1,024 in flight: messages/s, ahead of NATS"].met is True
-    assert {goal.met for goal in goals([], []).values()} == {None}
+    assert {goal.met for goal in [*judge([], PLAN), *of_replays([])]} == {None}
 
 
 def test_goals_are_about_two_groups_of_three_replicas_on_three_nodes_only() -> None:
@@ -162,7 +180,7 @@ def test_goals_are_about_two_groups_of_three_replicas_on_three_nodes_only() -> N
 
 def test_a_short_log_says_nothing_about_memory() -> None:
     shorter = [replace(replay, messages=replay.messages // 2) for replay in REPLAYS]
-    memory = [goal for name, goal in goals(ROWS, shorter).items() if name.startswith("RssAnon")]
+    memory = [goal for goal in of_replays(shorter) if goal.goal.startswith("RssAnon")]
     assert [goal.met for goal in memory] == [None, None]
 
 
@@ -170,9 +188,10 @@ def test_a_short_log_says_nothing_about_memory() -> None:
     ("after_mb", "is_small", "is_flat"), [(72.0, True, True), (72.2, True, False), (121.0, False, False)]
 )
 def test_memory_has_to_be_small_and_flat(after_mb: float, is_small: bool, is_flat: bool) -> None:
-    judged = goals(ROWS, [REPLAYS[0], replace(REPLAYS[1], rss_anon_mb=[1.0, after_mb])])
-    assert judged["RssAnon MB after 1,000,000 messages, at most 120"].met is is_small
-    assert judged["RssAnon MB after 1,000,000 messages, flat since half of them"].met is is_flat
+    replays = [REPLAYS[0], replace(REPLAYS[1], rss_anon_mb=[1.0, after_mb])]
+    judged = {goal.goal: goal.met for goal in of_replays(replays)}
+    assert judged["RssAnon MB after 1,000,000 messages, at most 120"] is is_small
+    assert judged["RssAnon MB after 1,000,000 messages, flat since half of them"] is is_flat
 
 
 # ------------------------------------------------------------------------------------------- agenda, patterns
@@ -186,13 +205,18 @@ def test_alone_each_row_has_a_cluster_and_beside_peers_each_system_has_one() -> 
         ("ordercast", "random", (1,)),
         ("ordercast", "random", (64,)),
     ]
-    beside = Agenda(PLAN, ("same",), (1, 64), ("etcd", "nats"), many_groups=64)
+    beside = Agenda(PLAN, ("same", "groups-1", "groups-64"), (1, 64), ("etcd", "nats"))
     assert [(t.system, t.pattern, t.depths) for t in beside.trials()] == [
         ("ordercast", "same", (1, 64)),
         ("etcd", "same", (1, 64)),
         ("nats", "same", (1, 64)),
         ("ordercast", "groups-1", (1024,)),
         ("ordercast", "groups-64", (1024,)),
+    ]
+    random = Agenda(PLAN, ("random-8",), (1, 64), ("etcd", "nats"))
+    assert [(t.system, t.pattern, t.depths) for t in random.trials()] == [
+        ("ordercast", "random-8", (1024,)),
+        ("etcd", "random-8", (1024,)),
     ]
 
 
@@ -214,6 +238,28 @@ def test_patterns_say_who_publishes_where() -> None:
     random = pattern_named("random", replace(PLAN, groups=1))
     assert len(random.groups) == 2
     assert {len(groups) for sets in random.sets for groups in sets} == {1}
+
+
+@pytest.mark.parametrize(("name", "producers", "connections"), [("random-64", 64, 64), ("random-8", 64, 8)])
+def test_random_sets_are_of_several_sizes_and_the_same_each_time(
+    name: str, producers: int, connections: int
+) -> None:
+    pattern = pattern_named(name, PLAN)
+    assert pattern == pattern_named(name, PLAN)
+    assert (len(pattern.groups), len(pattern.sets), pattern.depths((1, 64))) == (12, producers, (1024,))
+    assert len(set(pattern.sets)) == producers, "no producer does what another one does"
+    for sets in pattern.sets:
+        sizes = [len(set(groups)) for groups in sets]
+        assert {sizes.count(size) > len(sizes) / 4 for size in (1, 2, 3)} == {True}
+        assert {group for groups in sets for group in groups} == set(pattern.groups)
+    shared = pattern.by_connection(producers)
+    assert [len(numbers) for numbers in shared] == [producers // connections] * connections
+    assert sorted(number for numbers in shared for number in numbers) == list(range(producers))
+
+
+def test_producers_have_a_connection_each_where_the_pattern_says_nothing() -> None:
+    assert pattern_named("groups-64", PLAN).by_connection(3) == [[0], [1], [2]]
+    assert pattern_named("random-8", PLAN).by_connection(2) == [[0], [1]]
 
 
 def test_a_meter_counts_while_it_is_on_and_failures_are_no_messages() -> None:
@@ -312,13 +358,13 @@ def in_turns(cbcast_ms: float, scalatom_ms: float = 4.0) -> list[Row]:
 
 
 def test_another_protocol_takes_turns_with_the_first_one() -> None:
-    agenda = Agenda(CASTING, ("same",), (1, 64), ("etcd",), many_groups=64)
+    agenda = Agenda(CASTING, ("same", "groups-1", "groups-64"), (1, 64), ("etcd",))
     assert [(trial.system, trial.pattern, trial.beside) for trial in agenda.trials()] == [
         ("ordercast", "same", ""),
         ("etcd", "same", ""),
-        ("ordercast", "one", "scalatom"),
         ("ordercast", "groups-1", ""),
         ("ordercast", "groups-64", ""),
+        ("ordercast", "one", "scalatom"),
     ]
     assert pattern_named("one", CASTING).sets == ((("g0",),),)
 
@@ -435,7 +481,7 @@ def printed(*things: Any) -> str:
 
 
 def test_the_table_has_systems_side_by_side_for_each_depth_in_80_columns() -> None:
-    (same,) = table.rows_tables(ROWS)
+    (same, *_) = table.rows_tables(ROWS)
     words = [line.split() for line in printed(same).splitlines()]
     figures = [line for line in words if line and line[-1] == "40"]
     # The depth stands only in front of the first system.
@@ -518,22 +564,40 @@ def test_the_same_figures_give_the_same_files(tmp_path: Path) -> None:
     ).read_bytes()
 
 
+def test_random_sets_have_a_panel_of_their_own_and_other_patterns_none(tmp_path: Path) -> None:
+    need_matplotlib()
+    sizes = {}
+    for name, rows in {
+        "both": ROWS,
+        "same": [one for one in ROWS if one.pattern == "same"],
+        "random": [one for one in ROWS if one.pattern.startswith("random-")],
+        "none": [one for one in ROWS if one.pattern.startswith("groups-")],
+    }.items():
+        save(result(rows), tmp_path / name)
+        picture = tmp_path / name / "comparison.svg"
+        found = re.search(r'viewBox="0 0 ([0-9.]+) ', picture.read_text()) if picture.exists() else None
+        sizes[name] = float(found[1]) if found else 0.0
+    panel = sizes["random"]
+    assert panel > 0
+    assert {name: size / panel for name, size in sizes.items()} == pytest.approx(
+        {"both": 3, "same": 2, "random": 1, "none": 0}
+    )
+
+
 def test_what_is_saved_is_the_whole_run(tmp_path: Path) -> None:
     need_matplotlib()
     save(result(ROWS), tmp_path)
     document = json.loads((tmp_path / "latest.json").read_text())
-    assert list(document) == [
-        "rows",
-        "replay",
-        "stages",
-        "overload",
-        "telemetry",
-        "profile",
-        "goals",
-        "plan",
-        "machine",
-    ]
+    assert list(document) == ["rows", "goals", "plan", "machine"]
     assert document["rows"][0]["system"] == "ordercast"
-    assert document["replay"][1]["messages"] == 1_000_000
     assert document["plan"]["repetitions"] == 3
     assert document["machine"] == MACHINE
+
+
+def test_each_kind_of_figures_has_a_file_of_its_own_beside_the_rows(tmp_path: Path) -> None:
+    for plan in (PLAN, CASTING):
+        save_report(Report("overload", [{"phase": "peak"}], plan, machine=MACHINE), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["isis-causal-overload.json", "overload.json"]
+    document = json.loads((tmp_path / "overload.json").read_text())
+    assert list(document) == ["overload", "goals", "plan", "machine"]
+    assert document["overload"] == [{"phase": "peak"}]

@@ -5,6 +5,7 @@ from math import inf
 import pytest
 
 from ordercast.client import session as session_module
+from ordercast.client.backoff import BACKOFF_S_MAX, backoff_s, wait_s
 from ordercast.client.errors import (
     DeadlineExceeded,
     FailedPrecondition,
@@ -16,13 +17,7 @@ from ordercast.client.errors import (
     ResourceExhausted,
     Unavailable,
 )
-from ordercast.client.session import (
-    BACKOFF_S_MAX,
-    SPREAD,
-    Session,
-    backoff_s,
-    wait_s,
-)
+from ordercast.client.session import SPREAD, Session
 from ordercast.client.session_tokens import merge
 from ordercast.client.types import Receipt, message_id
 from ordercast.core.limits import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX

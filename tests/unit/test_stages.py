@@ -10,56 +10,46 @@ import structlog
 from ordercast.core.machine import Effect, Observe
 from ordercast.runtime.process import logs
 from ordercast.runtime.process.settings import LogSettings
-from ordercast.runtime.telemetry.envelope_stages import EVENT, Marks, Stages, marks_of
+from ordercast.runtime.telemetry.envelope_stages import EVENT, Marks, log_stages, marks_of
+from ordercast.runtime.telemetry.ring import Ring
 from tests.unit import gateway_host, scalatom_host
 from tests.unit.driving import envelope_of
-
-
-class Time:
-    def __init__(self) -> None:
-        self.now = 10.0
-
-    def __call__(self) -> float:
-        return self.now
-
 
 # ------------------------------------------------------------------------------------------- what is remembered
 
 
-def marks_in(stages: Stages) -> dict[tuple[str, bytes], Marks]:
-    return {key: marks_of(way) for key, way in stages.ring.ways.items()}
+def marks_in(ring: Ring) -> dict[tuple[str, bytes], Marks]:
+    return {key: marks_of(way) for key, way in ring.ways.items()}
 
 
 def test_the_first_time_counts_and_a_delivery_once_for_each_group() -> None:
-    time = Time()
-    stages = Stages(time)
-    for group in ("a#1", "b#2", "a#1"):
-        stages.observe("d", Observe("delivered", b"id", f"{group} 7", group=group))
-        time.now += 1.0
-    stages.observe("d", Observe("decided", b"id", "sn 4"))
-    assert marks_in(stages) == {
+    ring = Ring()
+    for now, group in enumerate(("a#1", "b#2", "a#1"), 10):
+        ring.note("d", Observe("delivered", b"id", f"{group} 7", group=group), now)
+    ring.note("d", Observe("decided", b"id", "sn 4"), 13.0)
+    assert marks_in(ring) == {
         ("d", b"id"): {"delivered a#1": (10.0, 10.0), "delivered b#2": (11.0, 11.0), "decided": (13.0, 13.0)}
     }
 
 
 def test_a_stage_that_began_earlier_has_both_times() -> None:
-    stages = Stages(Time())
-    stages.observe("d", Observe("timestamped", b"id", "rec_ts 5", since=8.5))
-    assert marks_in(stages)["d", b"id"] == {"timestamped": (8.5, 10.0)}
+    ring = Ring()
+    ring.note("d", Observe("timestamped", b"id", "rec_ts 5", since=8.5), 10.0)
+    assert marks_in(ring)["d", b"id"] == {"timestamped": (8.5, 10.0)}
 
 
 def test_envelopes_of_two_domains_with_one_id_are_two() -> None:
-    stages = Stages(Time())
-    stages.observe("d", Observe("submit", b"id"))
-    stages.observe("e", Observe("decided", b"id"))
-    assert [list(marks) for marks in marks_in(stages).values()] == [["submit"], ["decided"]]
+    ring = Ring()
+    ring.note("d", Observe("submit", b"id"), 10.0)
+    ring.note("e", Observe("decided", b"id"), 10.0)
+    assert [list(marks) for marks in marks_in(ring).values()] == [["submit"], ["decided"]]
 
 
 def test_only_the_latest_envelopes_are_remembered() -> None:
-    stages = Stages(Time(), envelopes_max=2)
+    ring = Ring(envelopes_max=2)
     for id_ in (b"1", b"2", b"3"):
-        stages.observe("d", Observe("submit", id_))
-    assert [id_ for _, id_ in marks_in(stages)] == [b"2", b"3"]
+        ring.note("d", Observe("submit", id_), 10.0)
+    assert [id_ for _, id_ in marks_in(ring)] == [b"2", b"3"]
 
 
 @pytest.fixture
@@ -71,11 +61,11 @@ def logged() -> Iterator[io.StringIO]:
 
 
 def test_each_envelope_is_logged_whole(logged: io.StringIO) -> None:
-    stages = Stages(Time())
+    ring = Ring()
     for id_ in (b"\x01", b"\x02"):
-        stages.observe("d", Observe("submit", id_, "a#1", since=9.0))
-        stages.observe("d", Observe("answered", id_))
-    stages.log_all()
+        ring.note("d", Observe("submit", id_, "a#1", since=9.0), 10.0)
+        ring.note("d", Observe("answered", id_), 10.0)
+    log_stages(ring)
     lines = [json.loads(line) for line in logged.getvalue().splitlines()]
     assert [(line["event"], line["domain"], line["envelope"]) for line in lines] == [
         (EVENT, "d", "01"),

@@ -6,7 +6,7 @@ from typing import Any
 
 from ordercast.bench import own
 from ordercast.bench.client import in_process_of_its_own, measure
-from ordercast.bench.plan import SAME, Plan, pattern_named
+from ordercast.bench.plan import Plan, pattern_named
 from ordercast.bench.systems import OWN
 from ordercast.bench.trial import Say, empty_directory
 
@@ -40,10 +40,10 @@ STAGES = {
 }
 
 
-def run(plan: Plan, in_flight: int, say: Say) -> list[dict[str, Any]]:
+def run(plan: Plan, pattern_name: str, in_flight: int, say: Say) -> list[dict[str, Any]]:
     """In a run of its own, that is slowed down by the looking."""
-    pattern = pattern_named(SAME, plan)
-    say(f"{OWN} profile, {in_flight:,} in flight")
+    pattern = pattern_named(pattern_name, plan)
+    say(f"{OWN} profile of {pattern_name}, {in_flight:,} in flight")
     with empty_directory(OWN) as directory:
         with own.running_cluster(directory, plan, pattern, ["--profile"]) as cluster:
             in_process_of_its_own(measure, OWN, own.servers_of(cluster), plan, pattern, in_flight)

@@ -1,8 +1,8 @@
 """What we want to reach, and whether a run did.
 
-Only figures of one run are compared with each other, and only where messages go to two groups of three replicas on
-three nodes; to one group, where two protocols of ours are compared. What was not measured is neither reached nor
-missed.
+Only figures of one run are compared with each other, and only where groups have three replicas on three nodes.
+Messages go to two groups, or to sets of several sizes; to one group, where two protocols of ours are compared.
+What was not measured is neither reached nor missed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ordercast.bench.plan import CAUSAL, DEFAULT, GROUPS_PREFIX, ONE, SAME, Plan
+from ordercast.bench.plan import CAUSAL, DEFAULT, FIXED_IN_FLIGHT, GROUPS_PREFIX, ONE, RANDOM_SETS, SAME, Plan
 from ordercast.bench.rows import Replay, Row
 from ordercast.bench.systems import OWN
 
@@ -31,9 +31,9 @@ class Goal:
     is_stretch: bool = False
 
 
-def judge(rows: Sequence[Row], replays: Sequence[Replay], plan: Plan) -> list[Goal]:
+def judge(rows: Sequence[Row], plan: Plan) -> list[Goal]:
     figures = Figures(rows, plan)
-    return [*_against_peers(figures), *_alone(figures, replays), *_beside_default(rows, plan)]
+    return [*_random_sets(figures), *_against_peers(figures), *_many_groups(figures), *_beside_default(rows, plan)]
 
 
 class Figures:
@@ -55,6 +55,28 @@ class Figures:
         )
         rates = {row.pattern: row.messages_per_second for row in self._rows.values()}
         return rates.get(many), rates.get(one), many
+
+
+def _random_sets(figures: Figures) -> list[Goal]:
+    """What genuine order is for: nobody but a message's own groups has to do with it."""
+    rate, cpu = "messages_per_second", "server_cpu_s_per_10k"
+
+    def both(what: str, pattern: str) -> tuple[float | None, float | None]:
+        own, etcd = (figures.get(what, system, FIXED_IN_FLIGHT, pattern) for system in (OWN, "etcd"))
+        return own, etcd
+
+    found: list[Goal] = []
+    for pattern, (producers, _) in RANDOM_SETS.items():
+        own, etcd = both(rate, pattern)
+        times, further = (2, 4) if producers > 1 else (4, 10)
+        found += [
+            at_least(f"{pattern}: messages/s, {times} x etcd's", own, times, etcd),
+            at_least(f"{pattern}: messages/s, {further} x etcd's", own, further, etcd, is_stretch=True),
+        ]
+        if producers > 1:
+            own_s, etcd_s = both(cpu, pattern)
+            found.append(at_most(f"{pattern}: server CPU s/10k, half of etcd's", own_s, 0.5, etcd_s))
+    return found
 
 
 def _against_peers(figures: Figures) -> list[Goal]:
@@ -82,15 +104,20 @@ def _against_peers(figures: Figures) -> list[Goal]:
     ]
 
 
-def _alone(figures: Figures, replays: Sequence[Replay]) -> list[Goal]:
+def _many_groups(figures: Figures) -> list[Goal]:
+    many, one, name = figures.many_groups()
+    return [
+        at_least(f"{name}: messages/s, half of {GROUPS_PREFIX}1", many, 0.5, one),
+        at_least(f"{name}: messages/s, four fifths of {GROUPS_PREFIX}1", many, 0.8, one, is_stretch=True),
+    ]
+
+
+def of_replays(replays: Sequence[Replay]) -> list[Goal]:
     longest = max(replays, key=lambda replay: replay.messages, default=None)
     speed = longest.messages_per_second if longest and longest.messages >= REPLAY_MESSAGES_MIN else None
-    many, one, name = figures.many_groups()
     return [
         at_least("replay: 100,000 messages/s", speed, 1, 100_000),
         at_least("replay: 200,000 messages/s", speed, 1, 200_000, is_stretch=True),
-        at_least(f"{name}: messages/s, half of {GROUPS_PREFIX}1", many, 0.5, one),
-        at_least(f"{name}: messages/s, four fifths of {GROUPS_PREFIX}1", many, 0.8, one, is_stretch=True),
         *_memory(longest, replays),
     ]
 

@@ -9,7 +9,8 @@ from ordercast.bench.plan import SAME, Pattern, Plan, pattern_named
 from ordercast.bench.rows import Replay
 from ordercast.bench.servers import BenchError, Servers
 from ordercast.bench.systems import OWN
-from ordercast.bench.trial import Say, empty_directory, replay
+from ordercast.bench.trial import Say, empty_directory
+from ordercast.local.usage import rss_anon_mb
 
 IN_FLIGHT = 1024
 
@@ -24,7 +25,7 @@ def run(plan: Plan, messages: int, say: Say) -> list[Replay]:
             say(f"{OWN} replay: {count:,} messages are published")
             in_process_of_its_own(publish, servers, plan, pattern, count)
             say(f"{OWN} replay: a subscriber reads from the beginning")
-            replays.append(in_process_of_its_own(replay, servers, pattern, IN_FLIGHT))
+            replays.append(in_process_of_its_own(replay, servers, pattern))
     return replays
 
 
@@ -35,3 +36,10 @@ def publish(servers: Servers, plan: Plan, pattern: Pattern, count: int) -> None:
     )
     if meter.acknowledged != count:
         raise BenchError(f"{count - meter.acknowledged} messages were refused: {meter.last_error!r}")
+
+
+def replay(servers: Servers, pattern: Pattern) -> Replay:
+    """One subscriber reads the first group from the beginning."""
+    count, elapsed_s = asyncio.run(own.read_all(servers, pattern.groups[0]))
+    memory = [round(rss_anon_mb(pid), 1) for pid in servers.pids]
+    return Replay(count, round(count / elapsed_s, 1), memory)

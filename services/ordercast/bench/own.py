@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -64,16 +64,47 @@ async def produce(
     sets = pattern.sets[:in_flight]
     await asyncio.gather(
         *(
-            produce_alone(from_gateway(servers, number), plan, sets[number], in_flight // len(sets), meter, stop)
-            for number in range(len(sets))
+            produce_over(
+                from_gateway(servers, place),
+                plan,
+                [sets[number] for number in numbers],
+                in_flight // len(sets),
+                meter,
+                stop,
+            )
+            for place, numbers in enumerate(pattern.by_connection(len(sets)))
         )
     )
 
 
 def from_gateway(servers: Servers, number: int) -> Sequence[str]:
-    """Producers begin with different gateways."""
+    """Connections begin with different gateways."""
     first = number % len(servers.addresses)
     return servers.addresses[first:] + servers.addresses[:first]
+
+
+async def produce_over(
+    gateways: Sequence[str],
+    plan: Plan,
+    sets_by_producer: Sequence[Sequence[Groups]],
+    in_flight: int,
+    meter: Meter,
+    stop: asyncio.Event,
+) -> None:
+    """Several producers over one connection. The first one is the connection itself."""
+    async with (
+        ordercast.connect(*gateways, in_flight_max=in_flight) as connection,
+        AsyncExitStack() as stack,
+    ):
+        producers: list[ordercast.Producer] = [connection]
+        for _ in sets_by_producer[1:]:
+            producers.append(await stack.enter_async_context(connection.producer(in_flight_max=in_flight)))
+        await asyncio.gather(
+            *(
+                publish_in_turn(producer, plan, sets, in_flight, meter, stop)
+                for producer, sets in zip(producers, sets_by_producer, strict=True)
+            )
+        )
 
 
 async def produce_alone(
@@ -86,17 +117,29 @@ async def produce_alone(
     count: int | None = None,
 ) -> None:
     """Until it is told to stop, or so many; then until everything is answered."""
+    async with ordercast.connect(*gateways, in_flight_max=in_flight) as connection:
+        await publish_in_turn(connection, plan, sets, in_flight, meter, stop, count)
+
+
+async def publish_in_turn(
+    producer: ordercast.Producer,
+    plan: Plan,
+    sets: Sequence[Groups],
+    in_flight: int,
+    meter: Meter,
+    stop: asyncio.Event,
+    count: int | None = None,
+) -> None:
     payload = os.urandom(plan.size)
     room = asyncio.Semaphore(in_flight)
-    async with ordercast.connect(*gateways, in_flight_max=in_flight) as connection:
-        sent = 0
-        while not stop.is_set() and sent != count:
-            # The wait for room is not the message's.
-            await room.acquire()
-            begun = time.perf_counter()
-            soon = await connection.publish_soon(payload, to=sets[sent % len(sets)])
-            soon.add_done_callback(partial(meter.settle, begun, room))
-            sent += 1
+    sent = 0
+    while not stop.is_set() and sent != count:
+        # The wait for room is not the message's.
+        await room.acquire()
+        begun = time.perf_counter()
+        soon = await producer.publish_soon(payload, to=sets[sent % len(sets)])
+        soon.add_done_callback(partial(meter.settle, begun, room))
+        sent += 1
 
 
 async def read_all(servers: Servers, group: str) -> tuple[int, float]:

@@ -7,14 +7,18 @@ from ordercast.core.level import LEVEL
 from ordercast.core.protocol import Traits
 from ordercast.protocols import catalogue
 
-#: The one that peers can be compared in: one producer, and one set of groups.
+#: One producer, and one set of groups.
 SAME = "same"
 #: Many producers, and random sets of the same size.
 RANDOM = "random"
-#: `groups-64`: so many groups, each with a producer that publishes to it alone.
+#: `groups-64`: so many groups, each with a producer that publishes to it alone, and they share what is in flight.
 GROUPS_PREFIX = "groups-"
 #: One producer and one group: where two protocols of ours are compared.
 ONE = "one"
+#: Each message to a few of many groups, chosen at random: by the name, producers, and connections that they share.
+RANDOM_SETS = {"random-64": (64, 64), "random-8": (64, 8), "random-1": (1, 1)}
+#: Messages in flight of patterns that say themselves how many, of all producers together.
+FIXED_IN_FLIGHT = 1024
 
 #: The protocol of the domain that is always there: others take turns with it.
 DEFAULT = catalogue.DEFAULT.name
@@ -27,6 +31,12 @@ Groups = tuple[str, ...]
 PRODUCERS = 16
 GROUPS_TO_CHOOSE_FROM = 2
 SETS_PER_PRODUCER = 16
+
+#: Patterns of RANDOM_SETS: groups, to how many of them a message goes at most, and after how many messages a
+#: producer begins anew.
+MANY_GROUPS = 12
+FEW_GROUPS_MAX = 3
+MESSAGES_PER_ROUND = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +81,20 @@ class Pattern:
     groups: Groups
     #: For each producer, the sets of groups that it takes turns with.
     sets: tuple[tuple[Groups, ...], ...]
+    #: Connections that producers share; otherwise each has its own.
+    connections: int | None = None
+    #: Messages without a receipt, of all producers together, if that belongs to the pattern; otherwise it has a
+    #: row for each depth.
+    in_flight: int | None = None
+
+    def by_connection(self, producers: int) -> list[list[int]]:
+        """The numbers of that many producers, for each connection."""
+        count = min(self.connections or producers, producers)
+        return [list(range(first, producers, count)) for first in range(count)]
+
+    def depths(self, wanted: tuple[int, ...]) -> tuple[int, ...]:
+        """Messages in flight, of one row after the other."""
+        return wanted if self.in_flight is None else (self.in_flight,)
 
 
 def pattern_named(name: str, plan: Plan) -> Pattern:
@@ -83,8 +107,23 @@ def pattern_named(name: str, plan: Plan) -> Pattern:
     if name == RANDOM:
         groups = group_names(plan.groups * GROUPS_TO_CHOOSE_FROM)
         return Pattern(name, groups, tuple(random_sets(groups, plan.groups, seed) for seed in range(PRODUCERS)))
+    if name in RANDOM_SETS:
+        producers, connections = RANDOM_SETS[name]
+        groups = group_names(MANY_GROUPS)
+        sets = tuple(random_few(groups, seed) for seed in range(producers))
+        return Pattern(name, groups, sets, connections, FIXED_IN_FLIGHT)
     groups = group_names(int(name.removeprefix(GROUPS_PREFIX)))
-    return Pattern(name, groups, tuple(((group,),) for group in groups))
+    return Pattern(name, groups, tuple(((group,),) for group in groups), in_flight=FIXED_IN_FLIGHT)
+
+
+def is_pattern(name: str) -> bool:
+    """
+    >>> is_pattern("groups-64"), is_pattern("groups-0"), is_pattern("groups")
+    (True, False, False)
+    """
+    count = name.removeprefix(GROUPS_PREFIX)
+    is_count = count != name and count.isascii() and count.isdecimal() and int(count) > 0
+    return is_count or name in (SAME, RANDOM, *RANDOM_SETS)
 
 
 def group_names(count: int) -> Groups:
@@ -94,3 +133,11 @@ def group_names(count: int) -> Groups:
 def random_sets(groups: Groups, size: int, seed: int) -> tuple[Groups, ...]:
     random = Random(seed)
     return tuple(tuple(sorted(random.sample(groups, size))) for _ in range(SETS_PER_PRODUCER))
+
+
+def random_few(groups: Groups, seed: int) -> tuple[Groups, ...]:
+    """One to a few of them, each number as often as the others."""
+    random = Random(seed)
+    return tuple(
+        tuple(sorted(random.sample(groups, random.randint(1, FEW_GROUPS_MAX)))) for _ in range(MESSAGES_PER_ROUND)
+    )

@@ -1,12 +1,13 @@
-"""Pictures: throughput and latency against the messages in flight, and against the destinations of a cast."""
+"""Pictures: random sets; throughput and latency by the messages in flight, and by the destinations of a cast."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ordercast.bench.comparison import Result
 from ordercast.bench.curves import ABCAST, CBCAST, NODES, PIPELINED, WORKERS, Curve, Curves
-from ordercast.bench.plan import DEFAULT, SAME
+from ordercast.bench.plan import DEFAULT, FEW_GROUPS_MAX, FIXED_IN_FLIGHT, MANY_GROUPS, RANDOM_SETS, SAME
 from ordercast.bench.rows import Row
 
 if TYPE_CHECKING:
@@ -24,29 +25,89 @@ SETTINGS: dict[str, Any] = {"svg.hashsalt": "ordercast", "font.size": 9, "font.f
 
 #: By the kind of cast, what a paper says: as a Curve of ours.
 Published = Mapping[str, Curve]
+Panel = Callable[["Axes"], None]
 
 
 def draw(result: Result, path: Path) -> None:
+    """Nothing, if there is none of the rows that it shows."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    rows = sorted((row for row in result.rows if row.pattern == SAME), key=lambda row: row.in_flight)
-    systems = {system: [row for row in rows if row.system == system] for system in LABELS}
-    drawn = {system: of_system for system, of_system in systems.items() if of_system}
+    panels: list[Panel] = []
+    randoms = [row for row in result.rows if row.pattern in RANDOM_SETS]
+    same = sorted((row for row in result.rows if row.pattern == SAME), key=lambda row: row.in_flight)
+    if randoms:
+        panels.append(partial(draw_random_sets, rows=randoms))
+    if same:
+        panels += [partial(draw_throughputs, rows=same), partial(draw_latencies, rows=same)]
+    if not panels:
+        return
     with rc_context(SETTINGS):
         # White also on a dark page: the ink is dark.
-        figure = Figure(figsize=(9.6, 4.4), facecolor="white", layout="constrained")
-        throughput, latency = figure.subplots(1, 2)
-        dress(throughput, "messages per second", rows)
-        dress(latency, "latency, ms: p50, and p99 dashed", rows)
-        for system, of_system in drawn.items():
-            draw_throughput(throughput, COLOURS[system], of_system)
-            draw_latency(latency, COLOURS[system], of_system)
-        end = rows[-1].in_flight
-        label(throughput, {system: of_system[-1].messages_per_second for system, of_system in drawn.items()}, end)
-        label(latency, {system: of_system[-1].p50_ms for system, of_system in drawn.items()}, end)
+        figure = Figure(figsize=(4.8 * len(panels), 4.4), facecolor="white", layout="constrained")
+        for panel, axes in zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True):
+            panel(axes)
         figure.supxlabel(caption(result), fontsize=7, color=INK)
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
+
+
+def by_system(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Those systems that there are, in the order of their labels."""
+    systems = {system: [row for row in rows if row.system == system] for system in LABELS}
+    return {system: of_system for system, of_system in systems.items() if of_system}
+
+
+def draw_random_sets(axes: "Axes", rows: Sequence[Row]) -> None:
+    """Bars from 0, side by side: how much higher one is than the other is what there is to see."""
+    patterns = [pattern for pattern in RANDOM_SETS if any(row.pattern == pattern for row in rows)]
+    systems = by_system(rows)
+    width = 0.8 / len(systems)
+    for number, (system, of_system) in enumerate(systems.items()):
+        rates = {row.pattern: row for row in of_system}
+        shown = [(place, rates[pattern]) for place, pattern in enumerate(patterns) if pattern in rates]
+        middles = [place + (number - (len(systems) - 1) / 2) * width for place, _ in shown]
+        heights = [row.messages_per_second for _, row in shown]
+        lows = [row.messages_per_second - row.messages_per_second_min for _, row in shown]
+        highs = [row.messages_per_second_max - row.messages_per_second for _, row in shown]
+        bars = axes.bar(middles, heights, width * 0.92, yerr=(lows, highs), color=COLOURS[system], ecolor=INK)
+        axes.bar_label(bars, [f"{LABELS[system]}\n{height:,.0f}" for height in heights], fontsize=7, color=INK)
+    axes.set_xticks(range(len(patterns)), [random_sets_text(*RANDOM_SETS[pattern]) for pattern in patterns])
+    axes.set_title("messages per second, random sets", loc="left", color=INK)
+    axes.set_xlabel(
+        f"each to 1 to {FEW_GROUPS_MAX} of {MANY_GROUPS} groups, {FIXED_IN_FLIGHT:,} in flight", color=INK
+    )
+    axes.margins(y=0.15)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(colors=INK)
+
+
+def random_sets_text(producers: int, connections: int) -> str:
+    """
+    >>> random_sets_text(64, 8), random_sets_text(1, 1)
+    ('64 producers,\\n8 connections', '1 producer,\\n1 connection')
+    """
+
+    def counted(count: int, what: str) -> str:
+        return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+    return f"{counted(producers, 'producer')},\n{counted(connections, 'connection')}"
+
+
+def draw_throughputs(axes: "Axes", rows: Sequence[Row]) -> None:
+    dress(axes, "messages per second, one set", rows)
+    systems = by_system(rows)
+    for system, of_system in systems.items():
+        draw_throughput(axes, COLOURS[system], of_system)
+    label(axes, {system: of[-1].messages_per_second for system, of in systems.items()}, rows[-1].in_flight)
+
+
+def draw_latencies(axes: "Axes", rows: Sequence[Row]) -> None:
+    dress(axes, "latency, one set, ms: p50, and p99 dashed", rows)
+    systems = by_system(rows)
+    for system, of_system in systems.items():
+        draw_latency(axes, COLOURS[system], of_system)
+    label(axes, {system: of[-1].p50_ms for system, of in systems.items()}, rows[-1].in_flight)
 
 
 def draw_throughput(axes: "Axes", colour: str, rows: Sequence[Row]) -> None:
@@ -110,7 +171,9 @@ def caption(result: Result) -> str:
     facts, plan = result.machine, result.agenda.plan
     versions: dict[str, Any] = facts["versions"]
     names = [f"{LABELS.get(name, name)} {version}" for name, version in versions.items() if version]
-    groups = "1 group" if plan.groups == 1 else f"{plan.groups} groups (NATS: one stream)"
+    groups = (
+        "1 group" if plan.groups == 1 else f"one set of {plan.groups} groups (NATS: one stream), or random sets"
+    )
     if plan.protocol != DEFAULT:
         groups += f" of a domain with {plan.protocol_text}"
     measured = f"{plan.seconds:g} s" if plan.messages is None else f"{plan.messages:,} messages"

@@ -37,10 +37,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """One subscriber has read a whole log, which was filled in this way."""
+    """One subscriber has read a whole log."""
 
-    pattern: str
-    in_flight: int
     messages: int
     messages_per_second: float
     #: Of each node, afterwards.

@@ -7,6 +7,7 @@ from ordercast.bench.comparison import Result
 from ordercast.bench.curves import Curves
 from ordercast.bench.plan import DEFAULT, Plan
 from ordercast.bench.plot import Published, draw, draw_curves
+from ordercast.bench.report import Report
 
 FIGURES = "latest.json"
 PICTURE = "comparison.svg"
@@ -20,6 +21,12 @@ def save(result: Result, directory: Path) -> None:
     prefix = prefix_of(result.agenda.plan)
     (directory / f"{prefix}{FIGURES}").write_text(json.dumps(result.document(), indent=2) + "\n")
     draw(result, directory / f"{prefix}{PICTURE}")
+
+
+def save_report(report: Report, directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{prefix_of(report.plan)}{report.name}.json"
+    path.write_text(json.dumps(report.document(), indent=2) + "\n")
 
 
 def save_curves(curves: Curves, published: Published, directory: Path) -> None:

@@ -27,10 +27,6 @@ from ordercast.bench.trial import Say, empty_directory
 from ordercast.core.ids import ID_BYTES
 from ordercast.runtime.telemetry.envelope_stages import EVENT, Marks
 
-DEPTHS = (1, 64, 1024)
-#: Processes remember a few thousand envelopes.
-SECONDS_MAX = 5.0
-
 CLIENT = cast_stages.CLIENT
 NUMBER = "number"
 TOTAL = "total"
@@ -59,8 +55,8 @@ class Followed(Protocol):
         """By the stage, in order."""
 
 
-def measure(plan: Plan, say: Say) -> list[Entry]:
-    return [entry for depth in DEPTHS for entry in entries_of(depth, follow(plan, depth, say))]
+def measure(plan: Plan, depths: Sequence[int], say: Say) -> list[Entry]:
+    return [entry for depth in depths for entry in entries_of(depth, follow(plan, depth, say))]
 
 
 def follow(plan: Plan, in_flight: int, say: Say) -> list[Followed]:
@@ -112,7 +108,7 @@ async def _publish(servers: Servers, plan: Plan, pattern: Pattern, in_flight: in
     producing = asyncio.create_task(own.produce(servers, plan, pattern, in_flight, meter, stop))
     await asyncio.sleep(WARM_UP_S)
     measured_from = time.perf_counter()
-    await asyncio.wait([producing], timeout=min(plan.seconds, SECONDS_MAX))
+    await asyncio.wait([producing], timeout=plan.seconds)
     stop.set()
     await drain(producing, OWN, in_flight)
     envelopes = await meter.all_envelopes()

@@ -10,7 +10,7 @@ from typing import Any
 from ordercast.bench import own
 from ordercast.bench.meter import Meter
 from ordercast.bench.peers import etcd, nats
-from ordercast.bench.plan import Pattern, Plan
+from ordercast.bench.plan import RANDOM_SETS, SAME, Pattern, Plan
 from ordercast.bench.servers import Servers
 
 #: Runs the servers, with their data in the directory, ready for clients.
@@ -25,6 +25,15 @@ class System:
     produce: Produce
 
 
+@dataclass(frozen=True, slots=True)
+class Peer(System):
+    #: Those in which it has something to compare.
+    patterns: tuple[str, ...]
+
+
 OWN = "ordercast"
-PEERS = {"etcd": System(etcd.running, etcd.produce), "nats": System(nats.running, nats.produce)}
-SYSTEMS = {OWN: System(own.running, own.produce), **PEERS}
+PEERS = {
+    "etcd": Peer(etcd.running, etcd.produce, (*RANDOM_SETS, SAME)),
+    "nats": Peer(nats.running, nats.produce, (SAME,)),
+}
+SYSTEMS: dict[str, System] = {OWN: System(own.running, own.produce), **PEERS}

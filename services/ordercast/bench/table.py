@@ -189,10 +189,7 @@ def goals_table(goals: Sequence[Goal]) -> Table:
 
 def replay_line(replay: Replay) -> str:
     memory = ", ".join(f"{node:.0f}" for node in replay.rss_anon_mb)
-    return (
-        f"replay after {replay.pattern} {replay.in_flight:,}: {replay.messages:,} messages, "
-        f"{replay.messages_per_second:,.0f}/s; nodes have {memory} MB"
-    )
+    return f"replay: {replay.messages:,} messages, {replay.messages_per_second:,.0f}/s; nodes have {memory} MB"
 
 
 def figure(value: float | None) -> str:

@@ -25,8 +25,6 @@ from ordercast.local.telemetry import LocalTelemetry
 OFF = "off"
 #: The share of traces that is kept, by the name of the row.
 SHARES = {"1 %": "0.01", "100 %": "1"}
-#: What is measured with several messages in flight is measured often enough for quartiles to mean something.
-TURNS_MIN = 12
 TURN_S = 1.0
 #: Before its turn counts: connecting, and opening the producer.
 WARM_UP_S = 0.3
@@ -71,7 +69,7 @@ async def _take_turns(
 ) -> dict[str, list[float]]:
     """Seconds of the servers' processors per 10,000 messages, turn by turn."""
     found: dict[str, list[float]] = {name: [] for name in clusters}
-    turns = max(TURNS_MIN, round(plan.seconds / TURN_S))
+    turns = round(plan.seconds / TURN_S)
     of_turn = replace(plan, seconds=TURN_S, messages=None)
     for turn in range(turns):
         # Nobody comes first every time.

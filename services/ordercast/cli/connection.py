@@ -17,6 +17,7 @@ import typer
 
 from ordercast.cli.exit_codes import ExitCode, fail, of_status
 from ordercast.cli.listeners import reasons_for_nobody
+from ordercast.cli.option_groups import put_in_place_of
 
 if TYPE_CHECKING:
     import grpc
@@ -142,18 +143,12 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
 
     Errors of the cluster end the command with the exit code that they mean; so does a reader that went away.
     """
-    signature = inspect.signature(command)
-    own = [parameter for name, parameter in signature.parameters.items() if name != "connection"]
     options = dict(_OPTIONS)
     # A command that waits until something is done has a --timeout for that, and the usual one for each answer.
     # One that finds gateways by itself has a --gateway that may be left out.
     for name in ("timeout", "gateway"):
-        if name in signature.parameters:
+        if name in inspect.signature(command).parameters:
             del options[name]
-    shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, (annotation, default) in options.items()
-    ]
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
@@ -165,10 +160,7 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
         with exit_codes(connection.gateways), quiet_end():
             command(connection=connection, **given)
 
-    # Typer reads the signature to know the options, and the annotations to know their types.
-    keyword = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
-    run.__signature__ = signature.replace(parameters=[*keyword, *shared])  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *shared]}
+    put_in_place_of("connection", options, command, run)
     return run
 
 

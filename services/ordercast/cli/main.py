@@ -40,7 +40,7 @@ COMMANDS: dict[str, Source] = {
     "kube": Source("kube.commands", "app", "An installation in Kubernetes, without YAML."),
     "analytics": Source("analytics", "app", "Order lag, blockers, the order audit, from telemetry."),
     "demo": Source("demo", "demo", "Kill a node under load, and check the order everywhere."),
-    "bench": Source("bench", "bench", "Measure a cluster of real processes on this machine."),
+    "bench": Source("bench.commands", "app", "Measure a cluster of real processes on this machine."),
     "chaos": Source("chaos", "chaos", "Kill, pause and cut off processes, then check all."),
     "abuse": Source("abuse", "abuse", "Play a hostile client, and see what others notice."),
     "sim": Source("sim", "sim", "Simulate a protocol under faults, every checker on."),

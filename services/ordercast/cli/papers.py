@@ -74,7 +74,7 @@ def _paper_of(protocol: str) -> Paper:
 
 def _measure(paper: Paper, seconds: float, save: Path | None) -> Sequence[Table]:
     from ordercast.bench.servers import BenchError
-    from ordercast.cli.bench import check_installed, timed_say
+    from ordercast.cli.bench.measuring import check_installed, timed_say
     from ordercast.local.cluster import ClusterError
 
     assert paper.measured is not None

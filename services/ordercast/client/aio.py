@@ -1,15 +1,13 @@
 """The SDK for asyncio.
 
-One task keeps the publish stream: it writes what the session has, as one frame, and a reader beside it takes the
-responses. Whatever is published while a frame is being written goes into the next.
+A connection is a producer itself, may have more of them, which share its streams to gateways (aio_streams.py), and
+can read and administer.
 """
 
 import asyncio
 import random
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -19,29 +17,23 @@ from ordercast.client.addresses import Addresses
 from ordercast.client.admin import AsyncAdmin
 from ordercast.client.aio_causal import CausalSubscription
 from ordercast.client.aio_live import LiveSubscription
+from ordercast.client.aio_producer import Producer, ReceiptFuture
 from ordercast.client.aio_silence import answered
+from ordercast.client.aio_streams import Streams
 from ordercast.client.aio_subscription import Subscription
-from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
-from ordercast.client.session import IN_FLIGHT_MAX, Session, wait_s
-from ordercast.client.tracing import current_context
+from ordercast.client.backoff import wait_s
+from ordercast.client.errors import Unavailable
+from ordercast.client.session import IN_FLIGHT_MAX, Session
 from ordercast.client.types import (
     TLS,
-    Groups,
-    Receipt,
     Start,
     checked_groups,
-    checked_message,
     checked_start,
     checked_starts,
     checked_timeout,
-    checked_token,
 )
 from ordercast.core.silence import Silence
-from ordercast.v1.common_pb2 import Message
-from ordercast.v1.gateway_pb2 import PublishStreamResponse
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
-
-ReceiptFuture = asyncio.Future[Receipt]
 
 
 def connect(
@@ -72,269 +64,49 @@ def connect(
     )
 
 
-class Connection(AsyncAdmin):
+class Connection(Producer, AsyncAdmin):
     """What `connect` returns. Use it with `async with`: leaving waits for the receipts that are still to come."""
 
     def __init__(
         self, addresses: list[str], session: Session[ReceiptFuture], *, tls: TLS | None, timeout: float
     ) -> None:
-        self._addresses = Addresses(addresses)
-        self._session = session
+        super().__init__(session, Addresses(addresses), Streams(tls), timeout=timeout)
         self._tls = tls
-        self._timeout = timeout
-        #: Set when there may be something to dial or write.
-        self._work = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        self._stream_call: transport.StreamCall | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        #: Publish calls at the bound, in order: size, and how to go on.
-        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
-        self._is_closed = False
+        #: Those that were made and are not closed.
+        self._producers: list[Producer] = []
 
-    async def __aenter__(self) -> Self:
-        if self._task is not None or self._is_closed:
-            raise FailedPrecondition("a connection is entered once")
-        self._task = asyncio.create_task(self._run(), name="ordercast publish")
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if kind is None:
-                await self.flush()
-        finally:
-            await self._close()
-
-    @property
-    def session_token(self) -> bytes:
-        """What this connection has receipts for or has read.
-
-        Hand it to another with `connect(session_token=...)` or `after=...`.
-        """
-        return self._session.token
-
-    # ----------------------------------------------------------------------------------------- publishing
-
-    async def publish(
+    def producer(
         self,
-        payload: bytes,
-        to: str | Iterable[str],
+        name: str | None = None,
         *,
-        key: bytes | str = b"",
-        headers: Mapping[str, bytes | str] | None = None,
-        ordered: bool = True,
-        timeout: float | None = None,
-        after: bytes | None = None,
-    ) -> Receipt:
-        """Publish one message to a set of groups and wait for its receipt.
+        in_flight_max: int = IN_FLIGHT_MAX,
+        session_token: bytes | None = None,
+    ) -> Producer:
+        """One more producer over this connection, with an order of its own. Use it with `async with`.
 
-        `ordered=False` gives up the order towards this producer's messages to other sets. `after` is a session
-        token: the message comes behind all that its owner has seen. A cancelled wait withdraws nothing.
+        Many of them cost less than as many connections, for they share frames. With a name it goes on where its
+        latest instance ended, and fences it, as with `connect`. What the connection itself publishes or reads, and
+        what its other producers publish, does not count as seen by this one, unless you hand it their
+        `session_token`. It ends with the connection at the latest.
+
+        >>> import asyncio, ordercast
+        >>> async def main():
+        ...     async with ordercast.connect("127.0.0.1:7400") as oc, oc.producer() as one, oc.producer() as other:
+        ...         receipts = [await each.publish(b"hello", to=["a", "b"]) for each in (one, other)]
+        ...         return len({receipt.message_id for receipt in receipts})
+        >>> asyncio.run(main())
+        2
         """
-        soon = await self.publish_soon(
-            payload, to, key=key, headers=headers, ordered=ordered, timeout=timeout, after=after
-        )
-        return await soon
-
-    async def publish_soon(
-        self,
-        payload: bytes,
-        to: str | Iterable[str],
-        *,
-        key: bytes | str = b"",
-        headers: Mapping[str, bytes | str] | None = None,
-        ordered: bool = True,
-        timeout: float | None = None,
-        after: bytes | None = None,
-    ) -> ReceiptFuture:
-        """Publish, and get the receipt as a future. Waits only while `in_flight_max` messages are under way."""
-        groups = checked_groups(to)
-        message = checked_message(payload, key, headers)
-        within = self._timeout if timeout is None else checked_timeout(timeout)
-        return await self._publish(message, groups, within, unordered=not ordered, after=checked_token(after))
-
-    async def publish_many(
-        self, payloads: Iterable[bytes], to: str | Iterable[str], *, timeout: float | None = None
-    ) -> list[Receipt]:
-        """Publish many messages to one set of groups, in order, and wait for all receipts.
-
-        If some fail, all are waited for, and the first error is raised.
-        """
-        groups = checked_groups(to)
-        messages = [checked_message(payload) for payload in payloads]
-        within = self._timeout if timeout is None else checked_timeout(timeout)
-        soon = []
-        try:
-            for message in messages:
-                soon.append(await self._publish(message, groups, within))
-        finally:
-            outcomes = await asyncio.gather(*soon, return_exceptions=True)
-        receipts = []
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                raise outcome
-            receipts.append(outcome)
-        return receipts
-
-    async def flush(self) -> None:
-        """Wait until all that was published has its receipt or its error. Those are for its own callers."""
-        items = (*self._session.sent.values(), *self._session.queue)
-        pending = [item.handle for item in items if item.handle is not None and not item.handle.done()]
-        if pending:
-            await asyncio.wait(pending)
-
-    async def _publish(
-        self, message: Message, groups: Groups, within: float, *, unordered: bool = False, after: bytes = b""
-    ) -> ReceiptFuture:
-        if self._task is None or self._is_closed:
-            raise FailedPrecondition("the connection is not open: use `async with`")
-        loop = self._task.get_loop()
-        deadline = loop.time() + within
-        soon: ReceiptFuture = loop.create_future()
-        size = message.ByteSize()
-        trace = current_context()
-
-        def admit() -> None:
-            if self._is_closed:
-                raise Unavailable("the connection was closed")
-            self._session.publish(
-                message,
-                groups,
-                size=size,
-                handle=soon,
-                deadline=deadline,
-                unordered=unordered,
-                after=after,
-                trace=trace,
-            )
-
-        if self._waiting or not self._session.has_room(size):
-            await self._wait_for_room(size, admit, within)
-        else:
-            admit()
-        self._work.set()
-        if self._timer is None or deadline < self._timer.when() or self._session.retry_at is not None:
-            self._keep_time()
-        return soon
-
-    async def _wait_for_room(self, size: int, admit: Callable[[], None], within: float) -> None:
-        """Calls are admitted in their order, each in the moment when there is room for it."""
-        admitted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def go_on() -> None:
-            try:
-                admit()
-            except OrdercastError as error:
-                admitted.set_exception(error)
-            else:
-                admitted.set_result(None)
-
-        entry = (size, go_on)
-        self._waiting.append(entry)
-        try:
-            async with asyncio.timeout(within):
-                await admitted
-        except TimeoutError:
-            raise DeadlineExceeded("too much was in flight for the whole timeout") from None
-        finally:
-            if not admitted.done() or admitted.cancelled():
-                self._waiting.remove(entry)
-
-    # --------------------------------------------------------------------------------------- the session
-
-    def _after_change(self) -> None:
-        """Tell callers their outcomes, let waiting ones in, and see what is to be done when."""
-        session = self._session
-        for soon, outcome in session.take_settled():
-            if soon.done():
-                continue  # its caller went away
-            if isinstance(outcome, Receipt):
-                soon.set_result(outcome)
-            else:
-                soon.set_exception(outcome)
-        while self._waiting and (session.fenced is not None or session.has_room(self._waiting[0][0])):
-            self._waiting.popleft()[1]()
-        if self._stream_call is not None and session.stream == 0:
-            self._stream_call.cancel()
-        self._work.set()
-        self._keep_time()
-
-    def _keep_time(self) -> None:
-        """Wake up when the session has something to do, if nothing happens before."""
-        at = self._session.wake_at()
-        if self._timer is not None and (at is None or at < self._timer.when()):
-            self._timer.cancel()
-            self._timer = None
-        if self._timer is None and at is not None and not self._is_closed:
-            self._timer = asyncio.get_running_loop().call_at(at, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        self._session.tick(_now(), random.random())
-        self._after_change()
-
-    async def _run(self) -> None:
-        """Until it is cancelled: a stream whenever the session wants one."""
-        while True:
-            self._work.clear()
-            if self._session.dial_due(_now()):
-                await self._stream()
-            else:
-                await self._work.wait()
-
-    async def _stream(self) -> None:
-        """Write until the session is done with this stream; the reader hears how it ends."""
-        session = self._session
-        number = session.dialed(_now())
-        try:
-            channel = transport.aio_channel(self._gateway(0), self._tls)
-        except OrdercastError as error:
-            session.lost(number, error, _now(), random.random())
-            self._after_change()
-            return
-        async with channel:
-            call = self._stream_call = GatewayServiceStub(channel).PublishStream()
-            reader = asyncio.create_task(self._read(call, number), name="ordercast receipts")
-            try:
-                self._after_change()
-                while session.stream == number:
-                    self._work.clear()
-                    frame = session.frame(_now())
-                    if frame is None:
-                        await self._work.wait()
-                        continue
-                    self._keep_time()
-                    if not await transport.is_written(call, frame):
-                        await asyncio.wait([reader])
-            finally:
-                self._stream_call = None
-                call.cancel()
-                reader.cancel()
-                await asyncio.gather(reader, return_exceptions=True)
-
-    async def _read(self, call: transport.StreamCall, number: int) -> None:
-        trouble: OrdercastError = Unavailable("the gateway ended the stream")
-        try:
-            while isinstance(response := await call.read(), PublishStreamResponse):
-                self._session.received(number, response, _now(), random.random())
-                self._after_change()
-        except grpc.RpcError as error:
-            trouble = transport.to_error(error)
-        self._session.lost(number, trouble, _now(), random.random())
-        self._after_change()
+        session: Session[ReceiptFuture] = transport.new_session(name, in_flight_max, session_token)
+        made = Producer(session, self._addresses, self._streams, timeout=self._timeout)
+        self._producers = [*(each for each in self._producers if not each._is_closed), made]
+        return made
 
     async def _close(self) -> None:
-        self._is_closed = True
-        self._session.close()
-        self._after_change()
-        while self._waiting:
-            self._waiting.popleft()[1]()
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        for each in self._producers:
+            await each._close()
+        await super()._close()
+        await self._streams.close()
 
     # ------------------------------------------------------------------------------- subscriptions, calls
 

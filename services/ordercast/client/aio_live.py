@@ -13,9 +13,9 @@ import grpc.aio
 from ordercast.client import transport
 from ordercast.client.aio_silence import attended
 from ordercast.client.aio_subscription import Gateways
+from ordercast.client.backoff import wait_s
 from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
 from ordercast.client.live import LiveDelivery, LiveReader
-from ordercast.client.session import wait_s
 from ordercast.v1.gateway_pb2 import SubscribeLiveResponse
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 

@@ -11,6 +11,7 @@ import grpc.aio
 
 from ordercast.client import transport
 from ordercast.client.aio_silence import attended
+from ordercast.client.backoff import wait_s
 from ordercast.client.errors import (
     DeadlineExceeded,
     FailedPrecondition,
@@ -18,7 +19,6 @@ from ordercast.client.errors import (
     OutcomeUnknown,
     Unavailable,
 )
-from ordercast.client.session import wait_s
 from ordercast.client.subscription import Reader
 from ordercast.client.types import Delivery
 from ordercast.v1.gateway_pb2 import SetCursorRequest, SubscribeResponse

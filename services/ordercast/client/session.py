@@ -24,6 +24,7 @@ from itertools import islice
 from math import inf
 from typing import Generic
 
+from ordercast.client.backoff import BACKOFF_S_MAX, backoff_s
 from ordercast.client.errors import (
     DeadlineExceeded,
     FailedPrecondition,
@@ -67,21 +68,8 @@ LANES_MAX = 16_384
 #: receipt.
 PATIENCE_S = 3.0
 PATIENCE_S_MAX = 6.0
-BACKOFF_S = 0.05
-BACKOFF_S_MAX = 2.0
 #: By how much of itself a wait that a gateway asked for is lengthened at most.
 SPREAD = 0.25
-
-
-def backoff_s(failures: int, chance: float) -> float:
-    """Longer with each failure, and spread, so that clients do not come back all at once."""
-    longest = min(BACKOFF_S * 2.0 ** min(failures, 10), BACKOFF_S_MAX)
-    return longest * (0.5 + chance / 2)
-
-
-def wait_s(failures: int, trouble: OrdercastError, chance: float) -> float:
-    """Before it is tried again: as above, and no less than the gateway said."""
-    return max(backoff_s(failures, chance), trouble.retry_after or 0.0)
 
 
 class Session(Generic[H]):
@@ -142,6 +130,11 @@ class Session(Generic[H]):
     def pending(self) -> int:
         """Messages without a receipt."""
         return len(self.queue) + len(self.sent)
+
+    @property
+    def leaves_nothing(self) -> bool:
+        """On the stream in use: neither a copy without an answer, nor a refusal that its gateway remembers."""
+        return not (self.pending or self.opening or self._has_given_up)
 
     def has_room(self, size: int) -> bool:
         """Whether one more message of that many bytes may be published now."""
@@ -292,14 +285,20 @@ class Session(Generic[H]):
 
     def frame(self, now: float) -> PublishStreamRequest | None:
         """All that may be written now, or as much of it as one frame takes."""
+        frame = PublishStreamRequest()
+        self.fill(frame, now)
+        return frame if frame.requests else None
+
+    def fill(self, frame: PublishStreamRequest, now: float) -> int:
+        """The same, into a frame that may have requests of others too; about how many bytes that is."""
         if not self.is_ready or self.retry_at is not None:
-            return None
+            return 0
         outstanding = self._outstanding
         if outstanding == 0:
             self._heard_at = now
         room = max(min(self.credits, self.in_flight_max) - outstanding, 0)
-        frame = PublishStreamRequest()
-        room -= self._write_openings(frame, room)
+        openings = self._write_openings(frame, room)
+        room -= openings
         size = 0
         while self.queue and room > 0 and size < FRAME_BYTES_MAX:
             items = self._next_batch(room)
@@ -308,7 +307,7 @@ class Session(Generic[H]):
             room -= len(items)
             size += sum(item.size for item in items) + len(self.token)
             frame.requests.append(self._request(items))
-        return frame if frame.requests else None
+        return size + openings * (OPENING_BYTES_MAX + len(self.token))
 
     def _write_openings(self, frame: PublishStreamRequest, room: int) -> int:
         """How many: each takes as much room as a message."""
@@ -389,11 +388,17 @@ class Session(Generic[H]):
             return
         if response.owner != self.owner and not response.replies:
             self._belong_to(response.owner)
-        self.is_ready = True
-        self._heard_at = now
         if response.credits:
             self.credits = response.credits
-        for reply in response.replies:
+        self.replied(stream, response.replies, now, chance)
+
+    def replied(self, stream: int, replies: Iterable[PublishReply], now: float, chance: float) -> None:
+        """What the gateway says to this producer, on a stream that others may share."""
+        if stream != self.stream:
+            return
+        self.is_ready = True
+        self._heard_at = now
+        for reply in replies:
             if reply.credits:
                 self.credits = reply.credits
             lane = self.lanes.get(tuple(sorted(reply.groups)))

@@ -10,10 +10,10 @@ from typing import Any, Self
 import grpc
 
 from ordercast.client import transport
+from ordercast.client.backoff import wait_s
 from ordercast.client.call_threads import CallThreads
 from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, Unavailable
 from ordercast.client.live import LiveDelivery, LiveReader
-from ordercast.client.session import wait_s
 from ordercast.client.sync_silence import SilenceWatch
 from ordercast.client.sync_subscription import SyncGateways
 from ordercast.v1.gateway_pb2 import SubscribeLiveResponse

@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 import grpc
 
 from ordercast.client import transport
+from ordercast.client.backoff import wait_s
 from ordercast.client.call_threads import JOIN_S, CallThreads
 from ordercast.client.errors import (
     DeadlineExceeded,
@@ -17,7 +18,6 @@ from ordercast.client.errors import (
     OutcomeUnknown,
     Unavailable,
 )
-from ordercast.client.session import wait_s
 from ordercast.client.subscription import Reader
 from ordercast.client.sync_silence import SilenceWatch
 from ordercast.client.types import Delivery

@@ -175,9 +175,10 @@ class Chaos:
             for number in (1, 2)
             for group in GROUPS
         ]
+        alone, *together = [f"producer-{number}" for number in range(PRODUCERS)]
         producers = [
-            asyncio.create_task(load.produce(f"producer-{number}", pause_s=self.pause_s))
-            for number in range(PRODUCERS)
+            asyncio.create_task(load.produce(alone, pause_s=self.pause_s)),
+            asyncio.create_task(load.produce_together(together, pause_s=self.pause_s)),
         ]
         self.begun = time.monotonic()
         watching = asyncio.create_task(watch(self.stalls, load, self.away))

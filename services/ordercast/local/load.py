@@ -64,36 +64,59 @@ class Load:
         self, name: str, *, count: int | None = None, in_flight: int = 16, pause_s: float = 0.0, size: int = 0
     ) -> None:
         """Until it is told to stop, or so many; then until everything is answered."""
+        async with ordercast.connect(*self._shuffled(name)) as connection:
+            await self._produce(connection, name, count, in_flight, pause_s, size)
+
+    async def produce_together(self, names: Sequence[str], *, in_flight: int = 16, pause_s: float = 0.0) -> None:
+        """The same, for several producers over one connection."""
+        async with ordercast.connect(*self._shuffled(names[0])) as connection:
+
+            async def one(name: str) -> None:
+                async with connection.producer() as producer:
+                    await self._produce(producer, name, None, in_flight, pause_s, 0)
+
+            await asyncio.gather(*map(one, names))
+
+    def _shuffled(self, name: str) -> list[str]:
+        return Random(f"{self.random.random()}/{name}").sample(self.gateways, len(self.gateways))
+
+    async def _produce(
+        self,
+        producer: ordercast.Producer,
+        name: str,
+        count: int | None,
+        in_flight: int,
+        pause_s: float,
+        size: int,
+    ) -> None:
         random = Random(f"{self.random.random()}/{name}")
-        gateways = random.sample(self.gateways, len(self.gateways))
         seen: deque[bytes] = deque(maxlen=4)
         room = asyncio.Semaphore(in_flight)
         pending: set[asyncio.Task[None]] = set()
-        async with ordercast.connect(*gateways) as connection:
-            index = 0
-            while not self.is_stopping and (count is None or index < count):
-                groups = tuple(sorted(random.sample(self.groups, random.randint(1, self.set_size_max))))
-                payload = f"{name}/{index}".encode().ljust(size, b".")
-                unordered = random.random() < 0.1
-                await room.acquire()
-                token, told = self._told_by_another(name, random)
-                sent = SentMessage(payload, index, groups, unordered, (*seen, *told))
-                self.evidence.sent[payload] = sent
-                if not self.waiting:
-                    self.last_receipt = time.monotonic()
-                self.waiting[payload] = sent
-                future = await connection.publish_soon(
-                    payload, to=list(groups), ordered=not unordered, timeout=PUBLISH_S_MAX, after=token
-                )
-                self.told[name] = (connection.session_token, tuple(seen))
-                task = asyncio.ensure_future(self._receipt(future, sent, seen, room))
-                pending.add(task)
-                task.add_done_callback(pending.discard)
-                index += 1
-                if pause_s:
-                    await asyncio.sleep(random.expovariate(1 / pause_s))
-            if pending:
-                await asyncio.wait(pending)
+        index = 0
+        while not self.is_stopping and (count is None or index < count):
+            groups = tuple(sorted(random.sample(self.groups, random.randint(1, self.set_size_max))))
+            payload = f"{name}/{index}".encode().ljust(size, b".")
+            unordered = random.random() < 0.1
+            await room.acquire()
+            token, told = self._told_by_another(name, random)
+            sent = SentMessage(payload, index, groups, unordered, (*seen, *told))
+            self.evidence.sent[payload] = sent
+            if not self.waiting:
+                self.last_receipt = time.monotonic()
+            self.waiting[payload] = sent
+            future = await producer.publish_soon(
+                payload, to=list(groups), ordered=not unordered, timeout=PUBLISH_S_MAX, after=token
+            )
+            self.told[name] = (producer.session_token, tuple(seen))
+            task = asyncio.ensure_future(self._receipt(future, sent, seen, room))
+            pending.add(task)
+            task.add_done_callback(pending.discard)
+            index += 1
+            if pause_s:
+                await asyncio.sleep(random.expovariate(1 / pause_s))
+        if pending:
+            await asyncio.wait(pending)
 
     def _told_by_another(self, name: str, random: Random) -> tuple[bytes | None, tuple[bytes, ...]]:
         """Causality goes from client to client: what one of them has seen, another one shows with its message."""

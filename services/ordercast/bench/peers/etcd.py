@@ -8,7 +8,7 @@ import itertools
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import grpc
 from ordercast.bench.meter import Meter
 from ordercast.bench.peers.etcd_rpc import call, message
 from ordercast.bench.peers.installed import program
-from ordercast.bench.plan import Pattern, Plan
+from ordercast.bench.plan import Groups, Pattern, Plan
 from ordercast.bench.servers import Process, Servers, addresses_of, led_by, processes
 from ordercast.local.cluster import wait_until
 
@@ -75,25 +75,52 @@ def status(address: str) -> tuple[int, int]:
 async def produce(
     servers: Servers, plan: Plan, pattern: Pattern, in_flight: int, meter: Meter, stop: asyncio.Event
 ) -> None:
+    """With as many producers and connections as the pattern has; a producer is so many coroutines."""
     payload = os.urandom(plan.size)
     # Rows follow each other in one cluster, and no key is written twice.
     keys = (f"/{in_flight}-{number}".encode() for number in itertools.count())
-    groups = [group.encode() for group in pattern.groups]
-    request_for = put_request if len(groups) == 1 else transaction
-    async with grpc.aio.insecure_channel(servers.addresses[0]) as channel:
-        publish = call(channel, "Put" if len(groups) == 1 else "Txn")
+    sets = pattern.sets[:in_flight]
 
-        async def one_after_the_other() -> None:
-            while not stop.is_set():
-                begun = time.perf_counter()
-                try:
-                    await publish(request_for(groups, next(keys), payload))
-                except grpc.aio.AioRpcError as error:
-                    meter.refused(error)
-                else:
-                    meter.answered(begun)
+    async def one_after_the_other(puts: Puts, turns: Iterator[Groups]) -> None:
+        while not stop.is_set():
+            groups = next(turns)
+            begun = time.perf_counter()
+            try:
+                await puts.publish(groups, next(keys), payload)
+            except grpc.aio.AioRpcError as error:
+                meter.refused(error)
+            else:
+                meter.answered(begun)
 
-        await asyncio.gather(*(one_after_the_other() for _ in range(in_flight)))
+    async with AsyncExitStack() as stack:
+        coroutines = []
+        for numbers in pattern.by_connection(len(sets)):
+            channel = await stack.enter_async_context(connect(servers.addresses[0]))
+            for number in numbers:
+                puts, turns = Puts(channel, pattern.groups), itertools.cycle(sets[number])
+                coroutines += [one_after_the_other(puts, turns) for _ in range(in_flight // len(sets))]
+        await asyncio.gather(*coroutines)
+
+
+def connect(address: str) -> grpc.aio.Channel:
+    """A connection of its own, and not one that it shares with the other channels of the process."""
+    return grpc.aio.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)])
+
+
+class Puts:
+    """A message, as as many puts as it has groups."""
+
+    def __init__(self, channel: grpc.aio.Channel, groups: Groups) -> None:
+        self._put = call(channel, "Put")
+        self._transaction = call(channel, "Txn")
+        self._bytes = {group: group.encode() for group in groups}
+
+    async def publish(self, groups: Groups, key: bytes, payload: bytes) -> None:
+        prefixes = [self._bytes[group] for group in groups]
+        if len(prefixes) == 1:
+            await self._put(put_request(prefixes, key, payload))
+        else:
+            await self._transaction(transaction(prefixes, key, payload))
 
 
 def put_request(groups: Sequence[bytes], key: bytes, payload: bytes) -> Any:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, ClassVar, Protocol
 
 import structlog
@@ -35,7 +35,7 @@ from ordercast.runtime.storage.disbelief import Disbelief
 from ordercast.runtime.storage.local_log import LocalLogs
 from ordercast.runtime.storage.store import Storage
 from ordercast.runtime.storage.writer import Writer
-from ordercast.runtime.telemetry.envelope_stages import Stages
+from ordercast.runtime.telemetry.envelope_stages import log_stages
 from ordercast.runtime.telemetry.hub import Telemetry
 from ordercast.runtime.telemetry.meters import Meters
 from ordercast.runtime.transport.admission import Admission
@@ -135,10 +135,7 @@ class Node:
         self.incarnation = 0
         self.is_read_only = False
         self.meters = Meters()
-        self.telemetry = Telemetry(self) if settings.telemetry.is_on else None
-        self.stages = Stages(self.clock.now) if settings.stages else None
-        if self.stages is not None:
-            self.host.on_observe = both(self.host.on_observe, self.stages.observe)
+        self.telemetry = Telemetry(self) if settings.telemetry.is_on or settings.stages else None
         #: Membership's own streams, where this process is a membership node.
         self.system_mesh: Mesh | None = None
         self.peer_server = GrpcServer(admit=Admission((settings.tls.peer_uri,)))
@@ -154,7 +151,7 @@ class Node:
     @property
     def observe(self) -> bool:
         """Whether somebody wants to know of the stages of envelopes."""
-        return self.telemetry is not None or self.stages is not None
+        return self.telemetry is not None
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -243,8 +240,8 @@ class Node:
         self.host.stop()
         if self.profile is not None:
             log.info("profile", cpu_s=time.process_time(), spent=self.profile.document())
-        if self.stages is not None:
-            self.stages.log_all()
+        if self.settings.stages and self.telemetry is not None:
+            log_stages(self.telemetry.tracing.ring)
         self.writer.stop()
         self.storage.close()
         log.info("stopped")
@@ -319,11 +316,3 @@ class Node:
             log.error("the disk is full: nothing new is taken until there is room")
         else:
             log.info("there is room on the disk again")
-
-
-def both(one: Callable[..., None], other: Callable[..., None]) -> Callable[..., None]:
-    def tell(*arguments: Any) -> None:
-        one(*arguments)
-        other(*arguments)
-
-    return tell

@@ -1,14 +1,15 @@
-"""When envelopes reached each stage of their way here, for who puts together what all processes saw.
+"""The stages of the latest envelopes in this process, logged for who puts together what all processes saw.
+
+They are those that telemetry remembers of every envelope, kept as a trace or not (ring.py). Spans of all envelopes
+would say the same; but to make and send them costs the servers about a fifth more of their processors
+(docs/operations.md), which would be a part of what is measured.
 
 Times are those of the monotonic clock, which is the same for all processes of one machine, and for no others.
 """
 
-from collections.abc import Callable
-
 import structlog
 
-from ordercast.core.machine import Observe
-from ordercast.runtime.telemetry.ring import ENVELOPES_MAX, Ring, Way
+from ordercast.runtime.telemetry.ring import Ring, Way
 
 log = structlog.get_logger("stages")
 
@@ -19,18 +20,10 @@ EVENT = "stages of an envelope"
 Marks = dict[str, tuple[float, float]]
 
 
-class Stages:
-    def __init__(self, now: Callable[[], float], envelopes_max: int = ENVELOPES_MAX) -> None:
-        self._now = now
-        self.ring = Ring(envelopes_max)
-
-    def observe(self, domain: str, effect: Observe) -> None:
-        self.ring.note(domain, effect, self._now())
-
-    def log_all(self) -> None:
-        """A line for each: a longer one would be cut."""
-        for (domain, id_), way in self.ring.ways.items():
-            log.info(EVENT, domain=domain, envelope=id_.hex(), marks=marks_of(way))
+def log_stages(ring: Ring) -> None:
+    """A line for each envelope: a longer one would be cut."""
+    for (domain, id_), way in ring.ways.items():
+        log.info(EVENT, domain=domain, envelope=id_.hex(), marks=marks_of(way))
 
 
 def marks_of(way: Way) -> Marks:

@@ -1,0 +1,1 @@
+"""`ordercast bench`: how fast a local cluster is, alone or beside others."""
