@@ -49,6 +49,8 @@ def test_clients_are_sessions_of_the_sdk_that_go_through_real_gateways(protocol:
     cluster = trial.cluster(scenario, seed)
     cluster.start()
     assert all(isinstance(client.session, Session) for client in cluster.clients)
+    who_publishes = [name for name, process in cluster.world.processes.items() if "client" in process.factories]
+    assert who_publishes == list(scenario.clients), "nobody goes past the gateways"
     assert all(isinstance(cluster.machine(name, "gateway"), Gateway) for name in scenario.gateways)
 
 
