@@ -1,5 +1,7 @@
 """What the harness itself promises: it asks nothing impossible of a cluster, and it says what it found."""
 
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,9 @@ from ordercast.sim.cluster import Cluster
 from ordercast.sim.scalatom.stage import Stage
 from ordercast.sim.trial import Trial, begin, prepare
 from ordercast.sim.trials import names, trial_of
+
+#: An ordering protocol in a package of its own.
+PACKAGE = Path(__file__).resolve().parents[2] / "examples" / "protocol"
 
 
 def a_and_spare() -> Stage:
@@ -49,7 +54,24 @@ def test_clients_are_sessions_of_the_sdk_that_go_through_real_gateways(protocol:
     cluster = trial.cluster(scenario, seed)
     cluster.start()
     assert all(isinstance(client.session, Session) for client in cluster.clients)
+    who_publishes = [name for name, process in cluster.world.processes.items() if "client" in process.factories]
+    assert who_publishes == list(scenario.clients), "nobody goes past the gateways"
     assert all(isinstance(cluster.machine(name, "gateway"), Gateway) for name in scenario.gateways)
+
+
+@pytest.mark.parametrize("protocol", [*names(), "tandem"])
+def test_protocols_of_packages_are_judged_as_built_in_ones(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the protocol, nothing that its sender was told is refused for good may be in a log."""
+    monkeypatch.syspath_prepend(str(PACKAGE))
+    trial = trial_of(protocol) if protocol in names() else import_module(f"ordercast_{protocol}.trial").TRIAL
+    cluster = trial.cluster(trial.draw(1), 1)
+    begin(trial, cluster, 1, prepare(cluster, 1))
+    cluster.world.run_until(cluster.scenario.healing_at)
+    cluster.judge()
+    log = next(log for log in cluster.logs.groups.values() if log.messages)
+    cluster.board.refused[log.messages[0]] = None
+    with pytest.raises(Violation, match="was refused for good"):
+        cluster.check_end()
 
 
 def loses_somebody(trial: Trial) -> tuple[str, Cluster[Any, Any]]:

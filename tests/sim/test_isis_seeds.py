@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ordercast.protocols.isis.settings import Causality, FlushKind
+from ordercast.protocols.isis.settings import Causality, FlushKind, Ordering
 from ordercast.sim.campaign import run_many, run_one
 from ordercast.sim.isis.scenario import draw
 
@@ -26,9 +26,15 @@ def test_runs_have_all_that_is_hard():
     scenarios = [draw(seed) for seed in range(1, 60)]
     assert {scenario.settings.causality for scenario in scenarios} == set(Causality)
     assert {scenario.settings.flush for scenario in scenarios} == set(FlushKind)
-    plans = [plan for scenario in scenarios for client in scenario.casters.values() for plan in client.plans]
-    assert any(plan.total for plan in plans)
+    assert {scenario.settings.ordering for scenario in scenarios} == set(Ordering)
+    plans = [plan for scenario in scenarios for client in scenario.clients.values() for plan in client.plans]
+    assert any(plan.reads for plan in plans)
+    assert any(plan.answers for plan in plans)
     assert any(len(plan.groups) > 1 for plan in plans)
+    assert any(scenario.reads_live for scenario in scenarios)
+    at_members = [name in scenario.nodes for scenario in scenarios for name in scenario.gateways]
+    assert any(at_members)
+    assert not all(at_members)
     assert any(scenario.tells for scenario in scenarios)
     assert any(scenario.suspicions for scenario in scenarios)
     assert all(scenario.gateways and scenario.clients for scenario in scenarios)

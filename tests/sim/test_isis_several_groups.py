@@ -8,8 +8,8 @@ from ordercast.sim.isis.stage import Stage
 
 def log_of(stage: Stage, group: str) -> list[tuple[str, ...]]:
     """Where each message of it was sent to."""
-    published = stage.cluster.cast_board.published
-    return [tuple(published[id_][1]) for id_, _ in stage.cluster.checker.logs[group]]
+    logs = stage.cluster.logs
+    return [key[1] for key in logs.groups[group].messages]
 
 
 @pytest.mark.parametrize("causality", list(Causality))

@@ -5,10 +5,11 @@ log shows. Where each group is ordered by itself there is no order across them, 
 """
 
 from ordercast.core.ids import group_name
+from ordercast.core.protocol import Orders
 from ordercast.local.audit_casts import audit_casts
 from ordercast.local.evidence import Acknowledged, Evidence, SentMessage, Verdict, messages_of
 from ordercast.sim.board import Board, MessageKey, Receipt, Sent
-from ordercast.sim.checkers import ending, order
+from ordercast.sim.checkers.by_trait import check_history
 from ordercast.sim.checkers.logs import LogChecker
 from ordercast.sim.checkers.violation import Violation
 
@@ -102,11 +103,7 @@ def _check_with_simulator(evidence: Evidence, verdict: Verdict) -> None:
             for replica, entries in sorted(replicas.items(), key=lambda item: -len(item[1])):
                 for position, entry in enumerate(entries):
                     logs.on_commit(replica, group, position, entry)
-        ending.check_all_or_nothing(logs)
-        ending.check_receipts(logs, board)
-        order.check_fifo(logs.groups, board)
-        order.check_causality(logs.groups, board)
-        order.check_acyclic(logs.groups, board)
+        check_history(logs, board, Orders.ACROSS)
     except Violation as violation:
         if violation.property in LOST:
             verdict.lost += 1

@@ -1,5 +1,6 @@
 """What simulated clients did and were told: for the checkers, and for clients that hear of each other."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 Groups = tuple[str, ...]
@@ -20,6 +21,25 @@ class Sent:
     payload: bytes
     #: Messages the client had seen: receipts and tokens.
     after: list[MessageKey]
+    #: Deliveries that it had been shown (`Shown.place`), also those that may be lost.
+    shown: list[Hashable] = field(default_factory=list)
+    #: Of what it had seen, what it knew of by a receipt, its own or somebody's.
+    by_receipt: list[MessageKey] = field(default_factory=list)
+    #: How many were sent before it, by all clients.
+    number: int = 0
+
+
+@dataclass(slots=True)
+class Shown:
+    """A message that somebody comes upon, as a receipt or in a replica's log or as it is delivered."""
+
+    #: What its reader has seen then, as the protocol writes it.
+    seen: bytes
+    key: MessageKey
+    #: Which delivery it was, if it was one: the same message may be sent again, and be delivered again.
+    place: Hashable = None
+    #: What is delivered early may be lost.
+    may_be_lost: bool = False
 
 
 @dataclass(slots=True)
@@ -42,13 +62,14 @@ class Board:
     refused: dict[MessageKey, None] = field(default_factory=dict)
     #: What went again under another number comes behind what was stored meanwhile, also of the same producer.
     renumbered: dict[MessageKey, None] = field(default_factory=dict)
-    #: (what its reader has seen then, message) of receipts and deliveries, latest last.
-    tokens: list[tuple[bytes, MessageKey]] = field(default_factory=list)
+    #: Of receipts and deliveries, latest last.
+    tokens: list[Shown] = field(default_factory=list)
 
     def send(self, key: MessageKey, sent: Sent) -> None:
+        sent.number = len(self.sent)
         self.sent[key] = sent
         self.by_payload[sent.payload] = key
 
-    def post(self, seen: bytes, key: MessageKey) -> None:
-        self.tokens.append((seen, key))
+    def post(self, shown: Shown) -> None:
+        self.tokens.append(shown)
         del self.tokens[:-64]

@@ -7,6 +7,7 @@ gateways keep in their service and not in their machine, the signing of session 
 The application publishes to a group once it knows it, and gives up what is for a group that is being deleted.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from math import inf
 
@@ -27,8 +28,8 @@ from ordercast.core.machine import (
 )
 from ordercast.core.protocol import SeenCodec
 from ordercast.gateway.tokens import Tokens
-from ordercast.protocols.catalogue import DEFAULT
-from ordercast.sim.board import Board, Groups, MessageKey, Receipt, Sent, name_of
+from ordercast.sim.board import Board, Groups, MessageKey, Receipt, Sent, Shown, name_of
+from ordercast.sim.reading import Reading
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_INVALID_ARGUMENT,
@@ -41,6 +42,10 @@ from ordercast.v1.gateway_pb2 import (
 TIMER = "client"
 #: How long to wait for a view that has a planned group.
 UNKNOWN_S_MAX = 3.0
+#: How long to look for something to answer.
+LOOKING_S = 0.5
+#: So much of what a client has seen is remembered, for checkers.
+SEEN_KEPT = 8
 #: What a gateway allows a new stream, and what a greedy client allows itself.
 CREDITS = 64
 CREDITS_GREEDY = 1 << 30
@@ -64,8 +69,11 @@ class Plan:
     groups: Groups
     count: int
     unordered: bool
-    #: Read somebody's token first.
+    #: Read something first.
     reads: bool = False
+    #: Read a message to several groups in one of them, and publish in another one where it is not in the log yet.
+    #: `groups` says nothing then.
+    answers: bool = False
 
 
 @dataclass(slots=True)
@@ -91,17 +99,21 @@ class Client:
         name: str,
         settings: ClientSettings,
         board: Board,
-        codec: SeenCodec = DEFAULT.seen,
+        codec: SeenCodec,
+        reading: Reading,
     ) -> None:
         self.name = name
         self.settings = settings
         self.board = board
         self.codec = codec
+        self.reading = reading
         self.plans = list(settings.plans)
         self.session = self._session(name)
         self.dialed = ""
         self.chance = 0.0
         self.after: list[MessageKey] = []
+        self.shown: list[Hashable] = []
+        self.by_receipt: list[MessageKey] = []
         #: Counts its messages; and those to each set, of each producer.
         self.index = 0
         self.numbers: dict[tuple[bytes, Groups], int] = {}
@@ -239,9 +251,34 @@ class Client:
     def _publish_due(self, now: float, chance: int) -> None:
         self.plans = [plan for plan in self.plans if not self._is_hopeless(plan, now)]
         while self.plans and self.session.fenced is None and self._may_publish(self.plans[0], now):
+            if self.plans[0].answers and not self._answer(self.plans[0]):
+                if now < self.plans[0].at + LOOKING_S:
+                    break
+                self.plans.pop(0)
+                continue
             if self.settings.passing:
                 self._become_another()
             self._publish(self.plans.pop(0), chance)
+
+    def _answer(self, plan: Plan) -> bool:
+        """Whether there was something to answer."""
+        found = self.reading.part()
+        if found is None:
+            return False
+        shown, group = found
+        self._read(shown)
+        plan.groups = (group,)
+        return True
+
+    def _read(self, shown: Shown) -> None:
+        self.session.see(_TOKENS.sign(_DOMAIN, shown.seen, self.codec))
+        if not shown.may_be_lost:
+            self._has_seen(shown.key)
+        if shown.place is not None:
+            self.shown.append(shown.place)
+            del self.shown[:-SEEN_KEPT]
+        else:
+            self._has_heard(shown.key)
 
     def _may_publish(self, plan: Plan, now: float) -> bool:
         if plan.at > now or not all(group in self.groups for group in plan.groups):
@@ -257,16 +294,16 @@ class Client:
         self.dialed = ""
 
     def _publish(self, plan: Plan, chance: int) -> None:
-        if plan.reads and self.board.tokens:
-            seen, key = self.board.tokens[chance % len(self.board.tokens)]
-            self.session.see(_TOKENS.sign(_DOMAIN, seen, self.codec))
-            self._has_seen(key)
+        found = self.reading.anything(chance) if plan.reads else None
+        if found is not None:
+            self._read(found)
         producer = self.session.producer
         for _ in range(plan.count):
             number = self.numbers[producer, plan.groups] = self.numbers.get((producer, plan.groups), 0) + 1
             key = (producer, plan.groups, number)
             payload = name_of(key).encode()
-            self.board.send(key, Sent(self.index, plan.unordered, payload, list(self.after)))
+            seen = list(self.after), list(self.shown), list(self.by_receipt)
+            self.board.send(key, Sent(self.index, plan.unordered, payload, *seen))
             self.index += 1
             self.open[key] = plan
             self.session.publish(
@@ -278,16 +315,21 @@ class Client:
                 unordered=plan.unordered,
             )
 
+    def _has_heard(self, key: MessageKey) -> None:
+        self.by_receipt.append(key)
+        del self.by_receipt[:-SEEN_KEPT]
+
     def _has_seen(self, key: MessageKey) -> None:
         self.after.append(key)
-        del self.after[:-8]
+        del self.after[:-SEEN_KEPT]
 
     def _settled(self, key: MessageKey, outcome: SdkReceipt | OrdercastError) -> None:
         plan = self.open.pop(key)
         if isinstance(outcome, SdkReceipt):
             self._has_seen(key)
+            self._has_heard(key)
             self.board.receipts.append(Receipt(key, outcome.order_key, outcome.offsets, outcome.duplicate))
-            self.board.post(_TOKENS.verify(_DOMAIN, self.session.token, self.codec), key)
+            self.board.post(Shown(_TOKENS.verify(_DOMAIN, self.session.token, self.codec), key))
             return
         unknown = isinstance(outcome, OutcomeUnknown) or self.session.fenced is not None
         (self.board.given_up if unknown else self.board.refused)[key] = None

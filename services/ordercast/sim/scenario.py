@@ -35,6 +35,8 @@ class Scenario:
     clock_rates: dict[str, float] = field(default_factory=dict)
     #: Keep this many log entries beyond what must be kept; None keeps all.
     retention: int | None = None
+    #: Clients also answer what is delivered early and nobody's log shows yet. A crash may take that back.
+    reads_live: bool = False
 
 
 def draw_passing_client(random: Random, sets: list[Groups], gateways: list[str], until: float) -> ClientSettings:

@@ -1,24 +1,18 @@
-"""A cluster for protocols that need nothing of their own to be simulated: one for all that have logs in one order.
+"""A cluster for protocols that need nothing of their own to be simulated, and whose members are configurations.
 
-It takes the machines and the submission from the protocol's value, draws scenarios with the faults that all
-protocols are tried with, and checks what follows from the trait `orders: across`: all replicas of a group have the
-same log, every message is in all of its groups once, receipts tell the truth, and there is one order over groups,
-which respects what senders had seen. So a package of its own needs a `Trial` and mutants, and little else.
+It takes the machines and the submission from the protocol's value, and draws scenarios with the faults that all
+protocols are tried with. So a package of its own needs a `Trial` and mutants, and little else.
 """
 
 from collections.abc import Mapping
 from random import Random
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ordercast.core.level import LEVEL
-from ordercast.core.machine import KeepsIncarnations, Machine, Retired
-from ordercast.core.protocol import Protocol
+from ordercast.core.machine import Machine
 from ordercast.core.view import FIRST
 from ordercast.gateway.machine import Gateway
 from ordercast.gateway.settings import GatewaySettings
-from ordercast.sim.checkers import ending, order, producers
-from ordercast.sim.checkers.logs import LogChecker
-from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.cluster import Cluster
 from ordercast.sim.faults import Faults
 from ordercast.sim.membership import Membership
@@ -89,23 +83,9 @@ class NodesStay(Membership):
 
 
 class StandardCluster(Cluster[Scenario, Membership]):
-    #: What is simulated: a subclass says so.
-    protocol: ClassVar[Protocol]
-    #: Which buffers of the protocol's machines are empty when all has come to rest, by role.
-    empty: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     #: Whether it goes on while a minority of a group's nodes is down. Otherwise it waits until they are back.
     goes_on_without: ClassVar[bool] = True
     rest_s_max = 300.0
-
-    def __init__(self, scenario: Scenario, seed: int | str, *, tracing: bool = False) -> None:
-        self.keeper = self.protocol.name
-        super().__init__(scenario, seed, tracing=tracing)
-        self.logs = LogChecker(self.board, {g.group: tuple(g.replicas) for g in scenario.view.groups})
-        self._by_kind: dict[str, int] = {}
-        self.world.on_deliver = self.logs.on_deliver
-        self.world.on_commit = self.logs.on_commit
-        self.world.on_log_reset = self.logs.on_log_reset
-        self.world.on_send = self._count
 
     def make_membership(self) -> Membership:
         kind = Membership if self.goes_on_without else NodesStay
@@ -133,18 +113,6 @@ class StandardCluster(Cluster[Scenario, Membership]):
         submission = self.protocol.submission(self.scenario.settings)
         return Gateway(name, submission, self.scenario.gateway_settings, observe=self.world.tracing)
 
-    @property
-    def delivered(self) -> int:
-        return self.logs.delivered
-
-    @property
-    def by_kind(self) -> dict[str, int]:
-        return self._by_kind
-
-    def _count(self, source: str, to: Any, message: Any, size: int) -> None:
-        kind = type(message).__name__
-        self._by_kind[kind] = self._by_kind.get(kind, 0) + sum(1 for name in to if name != source)
-
     # ------------------------------------------------------------------------------------------------- faults
 
     def lose_for_good(self, name: str) -> None:
@@ -155,45 +123,3 @@ class StandardCluster(Cluster[Scenario, Membership]):
             if name in group.replicas and name not in group.lost:
                 group.lost.append(name)
         self.membership.change("disk_lost", name)
-
-    def retire(self) -> int:
-        """What membership does when it has heard from everyone: see core.machine.Retired."""
-        processes = self.world.processes
-        if any(not process.up and name not in self.gone for name, process in processes.items()):
-            return 0
-        up = [process for process in processes.values() if process.up]
-        machines = [slot.machine for process in up for slot in process.slots.values()]
-        open_ = [machine.oldest_open() for machine in machines if isinstance(machine, KeepsIncarnations)]
-        below = min([process.incarnation for process in up if "gateway" in process.factories] + open_)
-        for process in up:
-            process.tell_all(Retired(*process.clock(), below))
-        return below
-
-    # -------------------------------------------------------------------------------------------- what must hold
-
-    def unfinished(self) -> str:
-        late = self.membership.who_is_late()
-        if late:
-            return f"{late} does not know the latest view"
-        return ending.unfinished(self.world, self.logs.groups, self.clients, self.empty)
-
-    def judge(self) -> None:
-        self.run_to_rest(self.world.now + self.rest_s_max)
-        groups = self.logs.groups
-        ending.check_bodies(self.world, self.logs, self.floors)
-        ending.check_all_or_nothing(self.logs)
-        ending.check_receipts(self.logs, self.board)
-        ending.check_all_retired(self.world, self.retire())
-        self._check_producers()
-        order.check_fifo(groups, self.board)
-        order.check_causality(groups, self.board)
-        order.check_acyclic(groups, self.board)
-        if self.world.refusals:
-            raise Violation("refused", self.world.refusals[0])
-
-    def _check_producers(self) -> None:
-        """What the replicas of a group remember follows from its log, so it is the same in all of them."""
-        for group, log in self.logs.groups.items():
-            up = [name for name in log.replicas if self.world.processes[name].up]
-            tables = {name: self.machine(name, self.keeper).replicas[group].producers for name in up}
-            producers.check_replicas(group, tables)

@@ -6,9 +6,9 @@ agreement is uniform.
 """
 
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ordercast.core.ids import pack_u64, sn_of
 from ordercast.core.machine import Deliver, ResetLog, Watermark
 from ordercast.sim.board import Board, MessageKey, name_of
 from ordercast.sim.checkers.violation import Violation
@@ -42,6 +42,8 @@ class LogChecker:
         self.groups = {name: GroupLog(members, dict.fromkeys(members)) for name, members in replicas.items()}
         #: Deliveries of messages, over all replicas.
         self.delivered = 0
+        #: Who wants to hear of each message that comes into a group's log, when it does.
+        self.on_new: Callable[[MessageKey, LogEntry], None] = lambda key, entry: None
 
     def add(self, name: str, replicas: tuple[str, ...]) -> None:
         self.groups[name] = GroupLog(replicas, dict.fromkeys(replicas))
@@ -137,7 +139,7 @@ class LogChecker:
         group.offsets[key] = offset
         group.order_keys[key] = entry.order_key
         group.messages.append(key)
-        self.board.post(pack_u64(sn_of(entry.order_key)), key)
+        self.on_new(key, entry)
 
     def on_log_reset(self, process: str, effect: ResetLog) -> None:
         """A snapshot: what it stands for must be what the group has delivered."""

@@ -88,3 +88,25 @@ def check_causality(groups: dict[str, GroupLog], board: Board) -> None:
                         "causality",
                         f"{name} delivers {name_of(key)} before {name_of(seen)}, which its sender had seen",
                     )
+
+
+def check_chains(groups: dict[str, GroupLog], board: Board) -> None:
+    """Where each group has an order of its own: so does what the senders of that had seen, in whatever groups.
+
+    Where there is one order over all groups, `check_acyclic` finds it. Sets of messages are bits of a number.
+    """
+    past: dict[MessageKey, int] = {}
+    for key, sent in board.sent.items():  # what somebody had seen was sent before
+        past[key] = 0
+        for seen in sent.after:
+            past[key] |= past[seen] | 1 << board.sent[seen].number
+    keys = list(board.sent)
+    for name, group in groups.items():
+        later = sum(1 << board.sent[key].number for key in group.messages)
+        for key in group.messages:
+            later ^= 1 << board.sent[key].number
+            if past[key] & later:
+                seen = keys[(past[key] & later).bit_length() - 1]
+                raise Violation(
+                    "causality", f"{name} delivers {name_of(key)} before {name_of(seen)}, which precedes it"
+                )

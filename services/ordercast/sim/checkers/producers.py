@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from ordercast.protocols.celllog.group_log import GroupLog
 from ordercast.protocols.celllog.idempotence import ProducerTable, SetKey
 from ordercast.sim.checkers.violation import Violation
 from ordercast.v1.sequencer_pb2 import ProducerRecord
@@ -15,11 +16,13 @@ def remembered(table: ProducerTable) -> dict[SetKey, ProducerRecord]:
     return {(record.producer, tuple(record.groups)): record for record in table.messages()}
 
 
-def check_replicas(group: str, tables: Mapping[str, ProducerTable]) -> None:
+def check_replicas(group: str, logs: Mapping[str, GroupLog]) -> None:
     """Those that have delivered the same, whether from the log, from their disks or from a snapshot."""
-    found = {process: remembered(table) for process, table in tables.items()}
+    found = {process: remembered(log.producers) for process, log in logs.items()}
     first = next(iter(found), "")
     for process, records in found.items():
+        if logs[process].offset != logs[first].offset:
+            raise Violation("offsets", f"{process} and {first} give another offset to what comes next in {group}")
         if records != found[first]:
             raise Violation("producers", f"{process} and {first} remember different producers of {group}")
 

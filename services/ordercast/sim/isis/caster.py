@@ -1,10 +1,12 @@
 """Somebody who casts through a member of his choice: one producer, that speaks to members as a gateway would.
 
+It is for stories and for the paper's tables, where a message has to be at an exact place, or of a kind that
+gateways of one domain do not mix. In random runs everybody is a session of the SDK, and goes through gateways.
+
 It sends a group's casts through one member, in order, and repeats all that has no receipt through another one when
 that falls silent. To several groups it has one message under way. It presents what it has seen.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ordercast.core.ids import envelope_id
@@ -25,20 +27,14 @@ from ordercast.protocols.isis.confirmed import seen_with, settle
 from ordercast.protocols.isis.replica import seen_of
 from ordercast.protocols.isis.stamps import besides_in, stamp_in
 from ordercast.protocols.isis.times import Stamp
+from ordercast.sim.board import Board, Groups, MessageKey, Receipt, name_of
+from ordercast.sim.board import Sent as SentMessage
+from ordercast.sim.isis.checkers import CastName, cast_name
 from ordercast.v1.common_pb2 import Batch, Envelope, Header, Message, ProducerRange
 from ordercast.v1.isis_pb2 import CastStamp, Seen, Submit
 from ordercast.v1.sequencer_pb2 import EnvelopeDelivered
 
-Groups = tuple[str, ...]
-#: (group, view, the caster's place, its number)
-CastName = tuple[str, int, int, int]
 TIMER = "client"
-#: So long it looks for something to answer.
-LOOKING_S = 0.5
-
-
-def cast_name(group: str, stamp: CastStamp) -> CastName:
-    return (group, stamp.view, stamp.key.member, stamp.key.number)
 
 
 @dataclass(slots=True)
@@ -46,11 +42,6 @@ class CastPlan:
     at: float
     groups: Groups
     total: bool
-    #: Look into somebody's log first.
-    reads: bool = False
-    #: Read a message to several groups in one of them, and publish in another one where it is not in the log yet,
-    #: through a member that is not in the first if there is one. `groups` says nothing then.
-    answers: bool = False
 
 
 @dataclass(slots=True)
@@ -58,28 +49,6 @@ class CasterSettings:
     plans: list[CastPlan]
     pipeline: int = 4
     patience_s: float = 0.5
-
-
-@dataclass(slots=True)
-class CastReceipt:
-    producer: bytes
-    groups: Groups
-    sequence: int
-    offsets: dict[str, int]
-
-
-@dataclass(slots=True)
-class CastBoard:
-    """For checkers: what was published, what was seen by whom before, and what was acknowledged."""
-
-    #: Envelope id -> (producer, set, sequence); and casts that its client had seen in some way.
-    published: dict[bytes, tuple[bytes, Groups, int]] = field(default_factory=dict)
-    after: dict[bytes, list[CastName]] = field(default_factory=dict)
-    receipts: list[CastReceipt] = field(default_factory=list)
-    #: Of a random visible entry: its group, where it comes from, and what its log says besides.
-    peek: Callable[[], tuple[str, CastStamp, Seen] | None] = lambda: None
-    #: The same of a message to several groups, and another one of them, whose log has it not.
-    peek_part: Callable[[], tuple[str, CastStamp, Seen, str] | None] = lambda: None
 
 
 @dataclass(slots=True)
@@ -92,7 +61,7 @@ class Sent:
 class Caster:
     handles = (EnvelopeDelivered,)
 
-    def __init__(self, name: str, settings: CasterSettings, board: CastBoard) -> None:
+    def __init__(self, name: str, settings: CasterSettings, board: Board) -> None:
         self.name = name
         self.settings = settings
         self.board = board
@@ -106,7 +75,8 @@ class Caster:
         self.heard: dict[Groups, float] = {}
         self.seen = Stamp()
         self.epoch = 0
-        self.after: list[CastName] = []
+        self.after: list[MessageKey] = []
+        self.shown: list[CastName] = []
         self.connected: dict[str, int] = {}
         self.streams = 0
         #: By set: the stream, what was sent last in it, and through whom.
@@ -150,14 +120,7 @@ class Caster:
         for plan in list(self.plans):
             if plan.at > event.now or self.view is None or not self._has_room(plan):
                 break
-            if plan.answers and not self._answer(plan):
-                if event.now < plan.at + LOOKING_S:
-                    break
-                self.plans.remove(plan)
-                continue
             self.plans.remove(plan)
-            if plan.reads:
-                self._read()
             effects += self._publish(plan, event.now)
         return effects
 
@@ -167,31 +130,14 @@ class Caster:
         # What it publishes elsewhere comes behind what it published before: so that must be known.
         return not others and len(self.outstanding.get(plan.groups, [])) < window
 
-    def _answer(self, plan: CastPlan) -> bool:
-        """Whether there was something to answer."""
-        found = self.board.peek_part()
-        if found is None:
-            return False
-        read_in, stamp, read, group = found
-        self._see(read_in, stamp, read)
-        plan.groups = (group,)
-        view = self.view
-        assert view is not None
-        there, members = view.groups[read_in].replicas, view.groups[group].replicas
-        turns = [turn for turn, name in enumerate(members) if name not in there]
-        self.member[plan.groups] = (turns or [0])[0]
-        return True
-
-    def _read(self) -> None:
-        found = self.board.peek()
-        if found is not None:
-            self._see(*found)
-
-    def _see(self, group: str, stamp: CastStamp, read: Seen) -> None:
+    def see(self, group: str, stamp: CastStamp, read: Seen, key: MessageKey | None = None) -> None:
+        """A delivery, and what is said besides it; and a message, unless the delivery may be lost."""
         seen = seen_with(seen_of(group, stamp), read)
         self.seen.merge(times.stamp_from(seen))
         self.epoch = max(self.epoch, seen.epoch)
-        self.after.append(cast_name(group, stamp))
+        if key is not None:
+            self.after.append(key)
+        self.shown.append(cast_name(group, stamp))
 
     def _publish(self, plan: CastPlan, now: float) -> list[Effect]:
         assert self.view is not None
@@ -205,11 +151,12 @@ class Caster:
             ranges=[ProducerRange(producer=self.name.encode(), first_sequence=sequence, count=1)],
             gateway=self.name,
         )
-        body = Batch(messages=[Message(payload=f"{self.name} {plan.groups} {sequence}".encode())])
+        key = (self.name.encode(), plan.groups, sequence)
+        payload = name_of(key).encode()
+        self.board.send(key, SentMessage(self.counter, False, payload, list(self.after), list(self.shown)))
+        body = Batch(messages=[Message(payload=payload)])
         envelope = Envelope(header=header, body=body.SerializeToString())
         sent = Sent(Submit(group=plan.groups[0], envelope=envelope, total=plan.total), sequence)
-        self.board.published[id_] = (self.name.encode(), plan.groups, sequence)
-        self.board.after[id_] = list(self.after)
         self.outstanding.setdefault(plan.groups, []).append(sent)
         self.member.setdefault(plan.groups, 0)
         self.heard.setdefault(plan.groups, now)
@@ -260,13 +207,16 @@ class Caster:
                     return
 
     def _receipt(self, groups: Groups, sent: Sent) -> None:
-        offsets = {}
+        key = (self.name.encode(), groups, sent.sequence)
+        places = {}
         for group, delivered in sent.delivered.items():
-            self._see(group, stamp_in(delivered), besides_in(delivered))
+            self.see(group, stamp_in(delivered), besides_in(delivered), key)
             spans = delivered.outcomes[0].spans
             if not spans:
                 raise AssertionError(f"{self.name} to {groups} #{sent.sequence}: refused in {group}")
-            offsets[group] = spans[0].first_offset
+            places[group] = spans[0]
         presented = Seen.FromString(sent.submit.envelope.header.session)
         settle(self.seen, times.stamp_from(presented), groups)
-        self.board.receipts.append(CastReceipt(self.name.encode(), groups, sent.sequence, offsets))
+        offsets = {group: span.first_offset for group, span in places.items()}
+        first = places[groups[0]]
+        self.board.receipts.append(Receipt(key, first.order_key, offsets, first.duplicate))

@@ -4,7 +4,7 @@ Its rules are the service's own (membership/views.py). Its failure detector errs
 about processes that are slow or cut off, or about anybody.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
 
 from ordercast.core.machine import Progress
@@ -38,6 +38,11 @@ class ViewMembership(Membership):
         self.defined: dict[tuple[str, int], Defined] = {}
         self.completed: dict[str, list[int]] = {group: [1] for group in self.groups}
         self.changed.update(dict.fromkeys(self.groups))
+        self.tell_checkers: Callable[[GroupView], None] = lambda group: None
+
+    def change(self, kind: str, name: str) -> None:
+        self.tell_checkers(self.groups[name])
+        super().change(kind, name)
 
     def found(self) -> None:
         """The first views: everyone is about to start, one after the other."""

@@ -108,6 +108,7 @@ class Experiment:
         self.count = Count()
 
     def _on_send(self, source: str, to: Sequence[str], message: Any, size: int) -> None:
+        self.cluster.on_send(source, to, message, size)
         kind = type(message).__name__
         count, others = self.count, sum(1 for name in to if name != source)
         count.multicasts[kind] = count.multicasts.get(kind, 0) + 1
@@ -131,6 +132,7 @@ class Experiment:
     def rest(self) -> None:
         """Everything is delivered, acknowledged and everywhere, and no checker objects."""
         self.cluster.run_to_rest(self.world.now + self.cluster.rest_s_max)
+        self.cluster.check_end()
 
     def holder(self, group: str) -> str:
         era = self.machine(self.membership.groups[group].replicas[0]).replicas[group].eras[-1]

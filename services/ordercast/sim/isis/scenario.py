@@ -7,7 +7,9 @@ from ordercast.core.level import LEVEL
 from ordercast.core.view import FIRST
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.isis.settings import ALL, K_STABILITY, MAJORITY, Causality, FlushKind, Ordering, Settings
-from ordercast.sim.isis.caster import CasterSettings, CastPlan, Groups
+from ordercast.sim.board import Groups
+from ordercast.sim.client import ClientSettings, Plan
+from ordercast.sim.isis.caster import CasterSettings
 from ordercast.sim.network import NetworkSettings
 from ordercast.sim.scenario import Scenario, draw_client, draw_faults, draw_losses, draw_passing_client
 from ordercast.v1.membership_pb2 import DomainView, GroupView
@@ -16,19 +18,17 @@ from ordercast.v1.membership_pb2 import DomainView, GroupView
 @dataclass(slots=True)
 class IsisScenario(Scenario):
     settings: Settings
-    #: Who casts through members, past the gateways.
+    #: Who casts through members, past the gateways: nobody in random runs.
     casters: dict[str, CasterSettings] = field(default_factory=dict)
     #: When somebody changes where a group is, when somebody tells somebody something, when somebody is suspected.
     moves: list[float] = field(default_factory=list)
     tells: list[float] = field(default_factory=list)
     suspicions: list[float] = field(default_factory=list)
-    #: Casters also answer what a member has delivered and nobody's log shows yet. A crash may take that back.
-    reads_live: bool = False
 
 
 def draw(seed: int, *, reconfigure: bool = False) -> IsisScenario:
     scenario = draw_members(seed)
-    draw_gateways(Random(f"{seed}/gateways"), scenario)
+    draw_clients(Random(f"{seed}/clients"), scenario)
     scenario.reads_live = Random(f"{seed}/live").random() < 0.4
     draw_own_settings(Random(f"{seed}/own"), scenario)
     draw_answers(Random(f"{seed}/answers"), scenario)
@@ -37,27 +37,59 @@ def draw(seed: int, *, reconfigure: bool = False) -> IsisScenario:
     return scenario
 
 
+def draw_clients(random: Random, scenario: IsisScenario) -> None:
+    """Through how many gateways they go, and whether those are at members, decides how many members cast at once:
+    each gateway casts in a group through one of them, and through itself if it can.
+    """
+    scenario.gateways = draw_gateways(random, scenario.nodes)
+    scenario.gateway_settings = GatewaySettings(
+        envelopes_open_max=random.choice([2, 4, 64]), envelope_messages_max=random.choice([4, 1024])
+    )
+    ordering = scenario.settings.ordering
+    groups, gateways, until = (
+        [group.group for group in scenario.view.groups],
+        scenario.gateways,
+        scenario.healing_at,
+    )
+    for number in range(random.randint(2, 4)):
+        scenario.clients[f"c{number + 1}"] = draw_speaker(random, groups, gateways, until)
+    for number in range(random.randint(1, 3)):
+        scenario.clients[f"cp{number + 1}"] = draw_client(random, groups, gateways, until)
+    for settings in scenario.clients.values():
+        for plan in settings.plans:
+            plan.unordered = False
+            if ordering == Ordering.TOTAL:
+                plan.groups = plan.groups[:1]
+
+
+def draw_gateways(random: Random, nodes: list[str]) -> list[str]:
+    kind = random.choice(["own", "own", "some", "all"])
+    if kind == "own":
+        return ["g1", "g2", "g3"][: random.choice([2, 3])]
+    return random.sample(nodes, 2 if kind == "some" else len(nodes))
+
+
 def draw_answers(random: Random, scenario: IsisScenario) -> None:
     """Some causal runs have more messages to several groups, clients that answer one part of them where the others
     are not yet, and newcomers.
     """
     groups = [group.group for group in scenario.view.groups]
-    plans = [plan for client in scenario.casters.values() for plan in client.plans]
-    if len(groups) < 2 or any(plan.total for plan in plans) or random.random() < 0.5:
+    if len(groups) < 2 or scenario.settings.ordering == Ordering.TOTAL or random.random() < 0.5:
         return
-    for client in scenario.casters.values():
+    for name in [name for name in scenario.clients if not name.startswith("cp")]:
+        plans = scenario.clients[name].plans
         for _ in range(random.randint(3, 8)):
             at = random.uniform(0.05, scenario.healing_at)
             chosen = tuple(sorted(random.sample(groups, random.choice([2, min(3, len(groups))]))))
-            client.plans.append(CastPlan(at, chosen, total=False))
-            client.plans.append(CastPlan(at + random.choice([0.0, 0.05]), (), total=False, answers=True))
-        client.plans.sort(key=lambda plan: plan.at)
+            plans.append(Plan(at, chosen, 1, unordered=False))
+            plans.append(Plan(at + random.choice([0.0, 0.05]), (), 1, unordered=False, answers=True))
+        plans.sort(key=lambda plan: plan.at)
     scenario.moves += [random.uniform(0.1, scenario.healing_at) for _ in range(random.choice([0, 2, 4]))]
 
 
 def draw_passing(random: Random, scenario: IsisScenario) -> None:
-    """Through gateways: so many producers that groups have to forget some of them."""
-    if scenario.gateways and random.random() < 0.5:
+    """So many producers that groups have to forget some of them."""
+    if random.random() < 0.4:
         sets: list[Groups] = [(group.group,) for group in scenario.view.groups]
         settings = draw_passing_client(random, sets, scenario.gateways, scenario.healing_at)
         scenario.clients["cp0"] = settings
@@ -72,24 +104,6 @@ def draw_own_settings(random: Random, scenario: IsisScenario) -> None:
                 group.settings[K_STABILITY] = random.choice([MAJORITY, ALL])
 
 
-def draw_gateways(random: Random, scenario: IsisScenario) -> None:
-    scenario.gateways = ["g1", "g2"]
-    groups = [group.group for group in scenario.view.groups]
-    ordering = random.choice(list(Ordering))
-    scenario.settings = replace(scenario.settings, ordering=ordering)
-    for number in range(random.randint(1, 3)):
-        settings = draw_client(random, groups, scenario.gateways, scenario.healing_at)
-        if ordering == Ordering.TOTAL:
-            for plan in settings.plans:
-                plan.groups = plan.groups[:1]
-        for plan in settings.plans:
-            plan.unordered = False
-        scenario.clients[f"cp{number + 1}"] = settings
-    scenario.gateway_settings = GatewaySettings(
-        envelopes_open_max=random.choice([2, 4, 64]), envelope_messages_max=random.choice([4, 1024])
-    )
-
-
 def draw_members(seed: int) -> IsisScenario:
     random = Random(f"{seed}/isis")
     nodes = [f"n{i + 1}" for i in range(random.choice([3, 4, 5, 6, 8]))]
@@ -97,10 +111,7 @@ def draw_members(seed: int) -> IsisScenario:
     names = "abcdef"
     for name, members in zip(names, draw_overlap(random, nodes), strict=False):
         view.groups.append(GroupView(group=name, configuration=FIRST, replicas=sorted(members)))
-    groups = [group.group for group in view.groups]
     until = random.choice([1.0, 2.0, 3.0])
-    style = random.choice(["causal", "causal", "total", "mixed"])
-    casters = {f"c{i + 1}": draw_caster(random, groups, until, style) for i in range(random.randint(2, 4))}
     network = NetworkSettings(
         delay_s=random.choice([0.001, 0.003, 0.003, 0.01]),
         slow=random.choice([0.0, 0.1, 0.4]),
@@ -117,7 +128,6 @@ def draw_members(seed: int) -> IsisScenario:
         GatewaySettings(),
         until,
         faults,
-        casters=casters,
         disk_delay_s=random.choice([0.0002, 0.001, 0.005]),
         moves=sorted(random.uniform(0.1, until) for _ in range(random.choice([0, 0, 1, 2, 4]))),
         tells=sorted(random.uniform(0.05, until) for _ in range(random.choice([0, 0, 3]))),
@@ -156,6 +166,7 @@ def draw_overlap(random: Random, nodes: list[str]) -> list[list[str]]:
 
 def draw_settings(random: Random) -> Settings:
     return Settings(
+        ordering=random.choice([Ordering.CAUSAL, Ordering.CAUSAL, Ordering.TOTAL]),
         flush=random.choice(list(FlushKind)),
         causality=random.choice(list(Causality)),
         k_stability=random.choice([MAJORITY, MAJORITY, ALL]),
@@ -169,17 +180,21 @@ def draw_settings(random: Random) -> Settings:
     )
 
 
-def draw_caster(random: Random, groups: list[str], until: float, style: str) -> CasterSettings:
+def draw_speaker(random: Random, groups: list[str], gateways: list[str], until: float) -> ClientSettings:
+    """One message at a time, mostly to one group and then to another, behind what was read in between."""
     plans = []
-    burst = random.random() < 0.5
-    wide = style == "causal" and random.random() < 0.5
+    burst, wide = random.random() < 0.5, random.random() < 0.5
     favourites = random.sample(groups, min(len(groups), random.choice([1, 2, 3])))
     for _ in range(random.randint(8, 24)):
         at = random.choice([0.1, until / 2]) if burst else random.uniform(0.05, until)
-        total = style == "total" or (style == "mixed" and random.random() < 0.5)
         chosen: Groups = (random.choice(favourites),)
-        if wide and not total and len(groups) > 1 and random.random() < 0.3:
+        if wide and len(groups) > 1 and random.random() < 0.3:
             chosen = tuple(sorted(random.sample(groups, min(len(groups), random.choice([2, 2, 3])))))
-        plans.append(CastPlan(at, chosen, total and len(chosen) == 1, reads=random.random() < 0.3))
+        plans.append(Plan(at, chosen, 1, unordered=False, reads=random.random() < 0.3))
     plans.sort(key=lambda plan: plan.at)
-    return CasterSettings(plans, pipeline=random.choice([1, 4, 8]), patience_s=random.choice([0.2, 0.5, 1.0]))
+    return ClientSettings(
+        plans,
+        random.sample(gateways, len(gateways)),
+        pipeline=random.choice([1, 4, 8]),
+        patience_s=random.choice([0.2, 0.5, 1.0]),
+    )

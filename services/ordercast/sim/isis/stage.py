@@ -11,14 +11,16 @@ from ordercast.core.view import FIRST
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.isis.machine import Isis
 from ordercast.protocols.isis.settings import Settings
-from ordercast.protocols.isis.stamps import stamp_in
+from ordercast.protocols.isis.stamps import besides_in, stamp_in
 from ordercast.protocols.isis.telling import TellOne
 from ordercast.sim import stage
+from ordercast.sim.board import Groups
 from ordercast.sim.checkers.violation import Violation
-from ordercast.sim.isis.caster import Caster, CasterSettings, CastPlan, Groups
+from ordercast.sim.isis.caster import Caster, CasterSettings, CastPlan
 from ordercast.sim.isis.cluster import IsisCluster
 from ordercast.sim.isis.membership import LOOK_S
 from ordercast.sim.isis.scenario import IsisScenario
+from ordercast.sim.reading import messages_in
 from ordercast.v1.isis_pb2 import Seen
 from ordercast.v1.membership_pb2 import DomainView, GroupView
 
@@ -35,6 +37,7 @@ class Stage(stage.Stage[IsisCluster]):
         spare: tuple[str, ...] = (),
         clients: int = 4,
         settings: Settings | None = None,
+        reads_live: bool = False,
         tracing: bool = False,
     ) -> None:
         """Spare nodes have nothing to begin with."""
@@ -53,6 +56,7 @@ class Stage(stage.Stage[IsisCluster]):
             GatewaySettings(),
             healing_at=0.0,
             disk_delay_s=0.0,
+            reads_live=reads_live,
             casters={f"c{i + 1}": replace(patient, plans=[]) for i in range(clients)},
         )
         cluster = IsisCluster(scenario, "stage", tracing=tracing)
@@ -90,8 +94,15 @@ class Stage(stage.Stage[IsisCluster]):
 
     def sees(self, client: str, group: str, *, at: str) -> None:
         """The client reads the last entry of somebody's log."""
-        stamp = stamp_in(self.world.processes[at].disk.logs[group].entries[-1])
-        self._caster(client)._see(group, stamp, Seen.FromString(self.machine(at).read_besides(group)))
+        entry = self.world.processes[at].disk.logs[group].entries[-1]
+        read = Seen.FromString(self.machine(at).read_besides(group))
+        (key,) = messages_in(self.cluster.board, entry)
+        self._caster(client).see(group, stamp_in(entry), read, key)
+
+    def is_shown(self, client: str, group: str) -> None:
+        """The client reads what was delivered in the group last, by anybody, and may be lost."""
+        entry = self.cluster.shown_last(group)
+        self._caster(client).see(group, stamp_in(entry), besides_in(entry))
 
     def tell_one(self, source: str, to: str) -> None:
         process = self.world.processes[source]
@@ -136,13 +147,22 @@ class Stage(stage.Stage[IsisCluster]):
             caster.settings.patience_s = PATIENCE_S
         self._look_and_tell()
         self.cluster.run_to_rest(self.world.now + REST_S_MAX)
+        self.cluster.check_end()
 
 
 class Schedule(stage.Schedule):
     settings: Settings = Settings()
+    #: Whether clients read what is in no log yet.
+    reads_live: bool = False
 
 
 def verdict(schedule: Schedule, *, tracing: bool = False) -> tuple[Violation | None, list[str]]:
     """What the checkers say of a schedule, and its conversation."""
-    there = Stage(schedule.groups, spare=schedule.spare, settings=schedule.settings, tracing=tracing)
+    there = Stage(
+        schedule.groups,
+        spare=schedule.spare,
+        settings=schedule.settings,
+        reads_live=schedule.reads_live,
+        tracing=tracing,
+    )
     return stage.verdict_on(schedule, there)

@@ -6,7 +6,6 @@ from typing import Any
 from ordercast.core.machine import NamesGroups
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.scalatom import records
-from ordercast.sim.checkers.ending import check_all_retired
 from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.world import World
 
@@ -16,7 +15,6 @@ EMPTY = {"scalatom": ("undelivered", "queued", "unresolved"), "proposer": ("atte
 
 def check_retired(world: World, below: int) -> None:
     """Once nothing of the old gateway incarnations is open, nothing is kept of them at all."""
-    check_all_retired(world, below)
     for process in world.processes.values():
         for role, slot in process.slots.items():
             machine: Any = slot.machine
