@@ -5,6 +5,7 @@ Each went wrong before it was mended; what would have come of it is in the docst
 
 import pytest
 
+from ordercast.protocols.paxos import acceptor
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.machine import Scalatom
 from ordercast.protocols.scalatom.replica import Replica
@@ -51,10 +52,10 @@ def begin(story: Stage, *groups: str) -> None:
         story.cluster.reconfiguration.begin(group)
 
 
-def damage(story: Stage, node: str, *kinds: bytes) -> None:
+def damage(story: Stage, node: str, *kinds: bytes, role: str = "scalatom") -> None:
     """It is down, and what its disk had of these kinds is gone."""
     story.crash(node)
-    disk = story.world.processes[node].disk.records["scalatom"]
+    disk = story.world.processes[node].disk.records[role]
     damaged = [key for key in disk if key[:1] in kinds]
     assert damaged
     for key in damaged:
@@ -65,7 +66,7 @@ def lose_in_previous(story: Stage, group: str, node: str) -> None:
     """Membership hears of a disk when the next configuration has begun. Nobody is told."""
     reconfiguration = story.cluster.reconfiguration
     view = reconfiguration.group(group)
-    assert node in view.previous.replicas
+    assert node in (*view.previous.replicas, *view.previous.acceptors)
     view.previous.lost.append(node)
     reconfiguration.tell_checkers(view)
     story.cluster.membership.groups[group] = view
@@ -361,6 +362,38 @@ def test_who_lost_its_disk_in_the_configuration_before_hands_nothing_over(knows:
     story.publish("c2", "a")
     story.run(3.0)
     story.finish()
+
+
+def test_an_acceptor_that_lost_its_vote_in_the_configuration_before_hands_nothing_over() -> None:
+    """n8 and n9 have voted for 9, and n3 alone has delivered m. n8's vote is damaged. Membership notes that when
+    the next configuration has begun, and n8 has not heard. The new acceptors counted n8 as sealed, with n7 it was
+    a majority without a vote, and n1 and n2 had m decided at 0.
+    """
+    story = stage({"a": ("n1", "n2", "n3"), "z": ("n4", "n5")})
+    story.raise_clock("n3", "a", 8)
+    story.hold("n3", "n7")
+    story.publish("c1", "a")
+    story.run(0.0035)
+    story.hold("n3", "n1", "n2", "g1", "g2")
+    for node in ("n1", "n2"):
+        story.hold(node, *ACCEPTORS)
+    story.cluster.advance("a", "n1", 20)  # and it tells n3 its clock
+    story.run(0.01)
+    assert positions(story, "n1", "n2", "n3") == [0, 0, 1]
+    damage(story, "n8", acceptor._INSTANCE, role="acceptor")
+    newcomers = ("n4", "n5", "n7")
+    for node in newcomers:
+        story.hold("n9", node)
+    story.change("a", ("n1", "n2", "n3"), newcomers)
+    story.restart("n8")
+    lose_in_previous(story, "a", "n8")
+    story.tell(*(name for name in story.world.processes if name != "n8"))
+    for node in ("n1", "n2"):
+        story.release(node, *ACCEPTORS)
+    story.run(5.0)
+    assert not any(story.cluster.machine(node, "acceptor").started.get("a") == 2 for node in newcomers)
+    story.finish()
+    assert positions(story, "n1", "n2", "n3") == [1, 1, 1]
 
 
 def test_who_lost_its_disk_in_the_configuration_before_is_a_newcomer_in_the_next() -> None:

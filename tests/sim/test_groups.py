@@ -187,6 +187,33 @@ def test_who_never_knew_the_group_learns_that_what_names_it_is_finished() -> Non
     story.finish()
 
 
+def test_who_came_after_all_that_stamped_it_buries_what_names_a_group_that_is_gone() -> None:
+    """n7, n8 and n9 have the envelope from a's log, and the replicas that had stamped it have left: nobody is left
+    who has buried it, or knew d. But a has changed since the gateway saw a and d together.
+    """
+    newcomers = ("n7", "n8", "n9")
+    story = Stage({"a": NODES, "d": ("n2",)}, spare=newcomers)
+    story.publish("c1", "a", "d")
+    story.run(1.0)
+    delete(story, "d")
+    story.prepare("a", newcomers)
+    story.tell(*everyone(story))
+    story.run(1.0)
+    story.begin("a")
+    story.tell(*everyone(story))
+    story.run(1.0)
+    story.look()
+    story.tell(*everyone(story))
+    story.crash("g1")
+    story.restart("g1")
+    story.run(3.0)
+    for node in newcomers:
+        buffers = story.cluster.machine(node, "scalatom").buffers()
+        assert (buffers["delivered"], buffers["buried"]) == (0, 1)
+    check_retired(story.world, story.cluster.retire())
+    story.finish()
+
+
 def test_a_copy_that_comes_late_is_dropped_with_its_group() -> None:
     """n3 takes it after it had said that nothing there names d, and before it hears that d is gone."""
     story = Stage({"a": NODES, "d": ("n2", "n7")})

@@ -4,16 +4,20 @@ import json
 import os
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 import pytest
+from google.protobuf.message import Message
 
+from ordercast.protocols.scalatom.settings import Settings
 from ordercast.sim.campaign import run_many, run_one
 from ordercast.sim.network import NetworkSettings
 from ordercast.sim.scalatom.cluster import ScalatomCluster
 from ordercast.sim.scalatom.scenario import draw
 from ordercast.sim.scalatom.trial import TRIAL
-from ordercast.sim.trial import run_scenario
+from ordercast.sim.trial import begin, prepare, run_scenario
+from ordercast.v1.consensus_pb2 import Accept
 
 
 @pytest.mark.parametrize("first", [1, *(pytest.param(n, marks=pytest.mark.long) for n in range(26, 201, 25))])
@@ -53,12 +57,38 @@ def test_runs_meet_every_kind_of_fault_and_of_change_and_use_every_kind_of_messa
             seen.update(run.by_kind)
     faults = ["crash", "crash_at_commit", "power_loss", "partition", "one_way", "bridge", "flapping", "disk_lost"]
     changes = ["change_prepared", "change_cancelled", "configuration_begun", "configuration_started"]
-    others = ["break", "loss", "pause", "slow_disk", "clock_jump", "group_created", "group_deleted"]
+    others = [
+        "break",
+        "loss",
+        "pause",
+        "slow_disk",
+        "clock_jump",
+        "sealed_crash",
+        "group_created",
+        "group_deleted",
+    ]
     assert [kind for kind in [*faults, *changes, *others] if not strikes[kind]] == []
     rare = ["pull", "have", "have_ask", "fetch_log", "log_chunk", "snapshot_ask", "snapshot_part", "gossip_ask"]
     changing = ["hand_over_ask", "hand_over", "votes_ask", "votes"]
     consensus = ["prepare", "promise", "rejected", "closed", "close"]
     assert [kind for kind in [*rare, *changing, *consensus] if not seen[kind]] == []
+
+
+def test_proposers_duel_where_replicas_are_impatient() -> None:
+    seed = next(seed for seed in range(1, 100) if draw(seed).settings.silence_s < Settings().silence_s)
+    cluster = ScalatomCluster(draw(seed), seed)
+    world = cluster.world
+    count, proposers = world.on_send, defaultdict[bytes, set[str]](set)
+
+    def note(source: str, to: Sequence[str], message: Message, size: int) -> None:
+        if isinstance(message, Accept):
+            proposers[message.instance].add(source)
+        count(source, to, message, size)
+
+    world.on_send = note
+    begin(TRIAL, cluster, seed, prepare(cluster, seed))
+    world.run_until(cluster.scenario.healing_at)
+    assert sum(len(duellists) > 1 for duellists in proposers.values()) > 10
 
 
 def sim(*args: str, hash_seed: str = "0") -> tuple[int, dict[str, object]]:

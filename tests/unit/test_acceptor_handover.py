@@ -266,17 +266,36 @@ def test_who_lost_its_disk_is_told_in_the_next_configuration_and_starts_there():
     host.change(lost)
     host.restart()
     effects = host.change(next_view(lost, "a", "n4", "n1 n2 n3"))
-    assert [to for to, _ in sends(effects, VotesAsk)] == [["n1"], ["n2"], ["n3"]]
+    assert [to for to, _ in sends(effects, VotesAsk)] == [["n2"], ["n3"]]
     host.receive("n2", votes(vote(I1, 3, 3, b"x")))
     host.receive("n3", votes())
     assert host.vote_of() == (3, 3, b"x")
     assert sent(host.prepare(4), Promise)
 
 
+@pytest.mark.parametrize("knows_before", [True, False])
+def test_what_somebody_hands_over_who_lost_its_disk_does_not_count(knows_before):
+    """It may not know that its vote is gone."""
+    lost = edited(SECOND, "a", lost="n2")
+    lost.groups[0].previous.lost.append("n2")
+    host = newcomer()
+    if knows_before:
+        host.change(lost)
+        with pytest.raises(OtherConfiguration):
+            host.receive("n2", votes())
+    else:
+        host.receive("n2", votes())
+        host.change(lost)
+    host.receive("n1", votes())
+    assert sends(host.timer(), VotesAsk) == [(["n3"], ASK)], "nor is it asked"
+    host.receive("n3", votes(vote(I1, 3, 3, b"x")))
+    assert host.vote_of() == (3, 3, b"x")
+
+
 # ---------------------------------------------------------------------------------------------------------- asking
 
 
-def test_it_asks_the_sealed_and_its_fellows_itself_included_and_again_those_who_have_not_answered():
+def test_it_asks_the_sealed_itself_included_and_its_fellows_and_again_those_who_have_not_answered():
     host = Host()
     effects = host.change(SECOND)
     assert sends(effects, VotesAsk) == [([name], ASK) for name in ("n1", "n2", "n3", "n6")]
@@ -291,7 +310,7 @@ def test_it_asks_the_sealed_and_its_fellows_itself_included_and_again_those_who_
 
 def test_after_the_configuration_before_is_over_it_asks_its_fellows_alone():
     effects = Host("n6").change(without_previous(SECOND, "a", "n6"))
-    assert [to for to, _ in sends(effects, VotesAsk)] == [["n1"], ["n2"], ["n6"]]
+    assert [to for to, _ in sends(effects, VotesAsk)] == [["n1"], ["n2"]]
 
 
 def test_another_view_of_the_same_configuration_does_not_begin_again():
@@ -439,7 +458,7 @@ def test_a_restart_in_the_middle_begins_anew_and_one_after_the_start_does_not():
     host = newcomer()
     host.receive("n2", votes(vote(I1, 3, 3, b"x")))
     assert [(to, ask.after) for to, ask in sends(host.restart(), VotesAsk)] == [
-        ([name], b"") for name in ("n1", "n2", "n3", "n6")
+        ([name], b"") for name in ("n1", "n2", "n3")
     ]
     for source in ("n2", "n3"):
         host.receive(source, votes(vote(I1, 3, 3, b"x")))

@@ -219,13 +219,29 @@ class Cluster(ABC, Generic[S, M]):
         processes = self.world.processes
         if any(not process.up and name not in self.gone for name, process in processes.items()):
             return 0
-        up = [process for process in processes.values() if process.up]
-        machines = [slot.machine for process in up for slot in process.slots.values()]
-        open_ = [machine.oldest_open() for machine in machines if isinstance(machine, KeepsIncarnations)]
-        below = min([process.incarnation for process in up if "gateway" in process.factories] + open_)
-        for process in up:
-            process.tell_all(Retired(*process.clock(), below))
+        below = min([*self._live_gateways(), *self._oldest_open()])
+        for process in processes.values():
+            if process.up:
+                process.tell_all(Retired(*process.clock(), below))
         return below
+
+    def _live_gateways(self) -> list[int]:
+        """Their incarnations."""
+        return [p.incarnation for p in self.world.processes.values() if p.up and "gateway" in p.factories]
+
+    def _oldest_open(self) -> list[int]:
+        up = (process for process in self.world.processes.values() if process.up)
+        machines = (slot.machine for process in up for slot in process.slots.values())
+        return [machine.oldest_open() for machine in machines if isinstance(machine, KeepsIncarnations)]
+
+    def _await_burials(self) -> None:
+        """Who buries asks others once a second, and over raw datagrams question and answer may be lost for long.
+
+        What was never buried is for the checks to find.
+        """
+        world, latest = self.world, self.world.now + self.rest_s_max
+        while any(open_ < min(self._live_gateways()) for open_ in self._oldest_open()) and world.now < latest:
+            world.run_until(world.now + 0.5)
 
     def run_to_rest(self, until: float) -> None:
         """Until nothing is left to do. What is left when it is too late is the reason why the run failed."""
@@ -270,6 +286,7 @@ class Cluster(ABC, Generic[S, M]):
         if self.protocol.traits.merges:
             self._check_watermarks()
             self.run_to_rest(self.world.now + self.rest_s_max)
+        self._await_burials()
         self.check_end()
         self.check_retired(self.retire())
 

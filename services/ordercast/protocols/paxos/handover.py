@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, ID_BYTES
 from ordercast.core.machine import Effect, Persist, Receive, Send, SetTimer
-from ordercast.core.quorums import has_majority
-from ordercast.core.view import Group, OtherConfiguration
+from ordercast.core.view import Former, Group
+from ordercast.protocols.celllog import collect
+from ordercast.protocols.celllog.collect import Collect
 from ordercast.v1.consensus_pb2 import ClosedRecord, InstanceVote, Votes, VotesAsk
 
 if TYPE_CHECKING:
@@ -38,21 +39,8 @@ class HandOverSettings:
 
 
 @dataclass(slots=True)
-class Part:
-    """What one acceptor hands over, as far as it has come."""
-
-    is_whole: bool = False
-    #: It never had anything: it counts for the majority, and says nothing.
-    is_idle: bool = False
+class Part(collect.Part):
     messages: list[Votes] = field(default_factory=list)
-    after: bytes = b""
-    is_complete: bool = False
-
-
-@dataclass(slots=True)
-class Starting:
-    configuration: int
-    parts: dict[str, Part] = field(default_factory=dict)
 
 
 class VotesHanding:
@@ -60,7 +48,7 @@ class VotesHanding:
         self.acceptor = acceptor
         self.settings = settings
         #: Groups in whose configuration we have not started.
-        self.starting: dict[str, Starting] = {}
+        self.starting: dict[str, Collect[Part]] = {}
 
     def on_view(self, now: float) -> list[Effect]:
         acceptor = self.acceptor
@@ -73,14 +61,11 @@ class VotesHanding:
                 continue
             known = before.get(name)
             if known is not None and known.configuration == group.configuration:
-                if group.former is None:
-                    # The sealed are gone, and how many of them were a majority. Those who have started know the
-                    # rest.
-                    known.parts = {source: part for source, part in known.parts.items() if part.is_whole}
+                known.follow(group)
                 self.starting[name] = known
                 continue
-            self.starting[name] = Starting(group.configuration)
-            effects += self._ask(group)
+            self.starting[name] = Collect(acceptor.process, group, Part, is_acceptor=True)
+            effects += self._ask(self.starting[name])
         if effects:
             effects.append(SetTimer(TIMER, self.settings.retry_s))
         return effects
@@ -88,19 +73,13 @@ class VotesHanding:
     # ------------------------------------------------------------------------------------------- asking
 
     def on_timer(self, now: float) -> list[Effect]:
-        assert self.acceptor.view is not None
-        groups = self.acceptor.view.groups
-        effects = [effect for name in self.starting for effect in self._ask(groups[name])]
+        effects = [effect for starting in self.starting.values() for effect in self._ask(starting)]
         if self.starting:
             effects.append(SetTimer(TIMER, self.settings.retry_s))
         return effects
 
-    def _ask(self, group: Group) -> list[Effect]:
-        """Those that have not answered, or not to the end."""
-        parts = self.starting[group.name].parts
-        sources = dict.fromkeys([*group.former_acceptors, *group.acceptors])
-        waiting = [name for name in sources if name not in parts or not parts[name].is_complete]
-        return [self._ask_one(group, name, parts[name].after if name in parts else b"") for name in waiting]
+    def _ask(self, starting: Collect[Part]) -> list[Effect]:
+        return [self._ask_one(starting.group, source, after) for source, after in starting.missing()]
 
     def _ask_one(self, group: Group, source: str, after: bytes) -> Effect:
         return Send((source,), VotesAsk(group=group.name, configuration=group.configuration, after=after))
@@ -118,16 +97,17 @@ class VotesHanding:
             raise RemoteProtocolError(f"{event.source} is no acceptor of {group.name!r}")
         started, former = acceptor.started.get(group.name, 0), group.former
         is_whole = started == group.configuration
-        is_former = (
-            former is not None and acceptor.process in former.acceptors and acceptor.process not in former.lost
-        )
-        if not is_whole and not is_former:
+        if not is_whole and not self.is_sealed(former):
             return []
         answer = self.answer(group, ask.after)
         answer.whole = is_whole
         answer.idle = not is_whole and former is not None and started != former.number
         # Behind everything that this rests on: that we know of the new configuration, and all that we promised.
         return [Persist((), barrier=False, then=(Send((event.source,), answer),))]
+
+    def is_sealed(self, former: Former | None) -> bool:
+        process = self.acceptor.process
+        return former is not None and process in former.acceptors and process not in former.lost
 
     def answer(self, group: Group, after: bytes) -> Votes:
         """What is closed comes with every part: an instance may be closed while the parts are under way."""
@@ -163,51 +143,32 @@ class VotesHanding:
         starting = self.starting.get(group.name)
         if starting is None:
             return []
-        if event.source not in (group.acceptors if votes.whole else group.former_acceptors):
-            raise OtherConfiguration(group.name, f"{event.source} has no votes of {group.name!r} to hand over")
         ids = [*(vote.instance for vote in votes.votes), *votes.buried]
         if any(len(instance) != ID_BYTES for instance in ids):
             raise RemoteProtocolError("an instance id has 16 bytes")
         rounds = [r for one in votes.votes for r in (one.vote.promised, one.vote.voted_round)]
         if any(round_.number > ROUND_MAX for round_ in rounds) or votes.retired > CLOCK_MAX:
             raise RemoteProtocolError("a round that nobody could outbid")
-        part = starting.parts.get(event.source)
-        if part is None or part.is_whole != votes.whole:
-            part = starting.parts[event.source] = Part(votes.whole, votes.idle)
+        part = starting.part(event.source, is_whole=votes.whole, is_idle=votes.idle)
         if part.is_complete:
             return []
-        if part.after != votes.after:
-            return [self._ask_one(group, event.source, part.after)]
-        part.messages.append(votes)
-        if votes.votes:
-            part.after = votes.votes[-1].instance
-        part.is_complete = not votes.more
-        if votes.more:
+        if part.after == votes.after:
+            part.messages.append(votes)
+            if votes.votes:
+                part.after = votes.votes[-1].instance
+            part.is_complete = not votes.more
+        if not part.is_complete:
             return [self._ask_one(group, event.source, part.after)]
         return self._start_if_enough(group, starting)
 
     # ------------------------------------------------------------------------------------------- starting
 
-    def _start_if_enough(self, group: Group, starting: Starting) -> list[Effect]:
-        parts = self.enough(group, starting)
+    def _start_if_enough(self, group: Group, starting: Collect[Part]) -> list[Effect]:
+        parts = starting.enough(starting.complete())
         if not parts:
             return []
         del self.starting[group.name]
-        return self.start(group, parts)
-
-    def enough(self, group: Group, starting: Starting) -> list[Part]:
-        """One of a fellow that has started, or those of a majority of the sealed.
-
-        Who never started there has not voted, and never will: it belongs to a majority without a word. But one
-        that did has to be among them, for it has the votes from before.
-        """
-        complete = {name: part for name, part in starting.parts.items() if part.is_complete}
-        whole = [part for part in complete.values() if part.is_whole]
-        if whole:
-            return whole[:1]
-        if group.former is None or not has_majority(group.former.acceptors, complete):
-            return []
-        return [part for part in complete.values() if not part.is_idle]
+        return self.start(group, list(parts.values()))
 
     def start(self, group: Group, parts: list[Part]) -> list[Effect]:
         acceptor = self.acceptor

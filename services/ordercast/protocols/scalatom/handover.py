@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, ID_BYTES, sn_of
 from ordercast.core.machine import Observe, Persist, Receive, Send
-from ordercast.core.quorums import has_majority
-from ordercast.core.view import Group, OtherConfiguration, names_of
+from ordercast.core.view import names_of
+from ordercast.protocols.celllog import collect
+from ordercast.protocols.celllog.collect import Collect
 from ordercast.protocols.celllog.idempotence import Record
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.held import Held
@@ -26,25 +27,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Part:
-    """What one member hands over, as far as it has come."""
-
-    is_whole: bool = False
-    #: It never had anything: it counts for the majority, and says nothing.
-    is_idle: bool = False
+class Part(collect.Part):
     clock: int = 0
     position: int = 0
     envelopes: dict[bytes, HandedOver] = field(default_factory=dict)
-    #: The last id that came.
-    after: bytes = b""
-    is_complete: bool = False
 
 
-@dataclass(slots=True)
-class Starting:
-    configuration: int
-    parts: dict[str, Part] = field(default_factory=dict)
-    ask_at: float = 0.0
+class Starting(Collect[Part]):
+    ask_at = 0.0
 
 
 class Handing:
@@ -57,15 +47,14 @@ class Handing:
     def on_view(self) -> None:
         machine = self.machine
         for name, replica in machine.replicas.items():
+            starting = self.starting.get(name)
             if replica.is_active or not replica.is_member:
                 self.starting.pop(name, None)
-            elif name not in self.starting or self.starting[name].configuration != replica.group.configuration:
-                self.starting[name] = Starting(replica.group.configuration)
+            elif starting is not None and starting.configuration == replica.group.configuration:
+                starting.follow(replica.group)
+            else:
+                self.starting[name] = Starting(machine.process, replica.group, Part, is_acceptor=False)
                 self._ask(replica)
-            elif replica.group.former is None:
-                # The sealed are gone, and how many of them were a majority. Those who have started know the rest.
-                starting = self.starting[name]
-                starting.parts = {source: part for source, part in starting.parts.items() if part.is_whole}
             if name in self.kept and (not replica.is_active or not replica.group.starting):
                 machine.changes += self.forget(name)
                 if replica.is_active:
@@ -84,30 +73,14 @@ class Handing:
             self._ask(replica)
 
     def _ask(self, replica: Replica) -> None:
-        """Those that have not answered, or not to the end."""
-        machine = self.machine
         starting = self.starting[replica.name]
-        starting.ask_at = machine.now + machine.patience_s()
-        for source in self.sources(replica):
-            part = starting.parts.get(source)
-            if part is None or not part.is_complete:
-                self._ask_one(replica, source, b"" if part is None else part.after)
+        starting.ask_at = self.machine.now + self.machine.patience_s()
+        for source, after in starting.missing():
+            self._ask_one(replica, source, after)
 
     def _ask_one(self, replica: Replica, source: str, after: bytes) -> None:
         ask = HandOverAsk(group=replica.name, configuration=replica.group.configuration, after=after)
         self.machine.out.append(Send((source,), ask))
-
-    def sources(self, replica: Replica) -> list[str]:
-        """The sealed, ourselves perhaps among them, and those who may have started."""
-        group, process = replica.group, self.machine.process
-        sealed = self.sealed(group)
-        names = dict.fromkeys([*sealed, *(name for name in group.replicas if name != process)])
-        return [name for name in names if name != process or replica.is_sealed or replica.is_idle]
-
-    def sealed(self, group: Group) -> list[str]:
-        """Those of the configuration before that still know what they did there."""
-        former = group.former
-        return [] if former is None else [name for name in former.replicas if name not in former.lost]
 
     # ------------------------------------------------------------------------------------------- answering
 
@@ -178,35 +151,26 @@ class Handing:
         message: HandOver = event.message
         machine = self.machine
         assert machine.view is not None
-        group = machine.view.present(message.group, message.configuration)
+        machine.view.present(message.group, message.configuration)
         starting = self.starting.get(message.group)
         if starting is None:
             return
-        if event.source not in (group.replicas if message.whole else self.sealed(group)):
-            raise OtherConfiguration(
-                message.group, f"{event.source} has nothing to hand over of {message.group!r}"
-            )
         self._check(message)
         replica = machine.replicas[message.group]
-        part = starting.parts.get(event.source)
-        if part is None or part.is_whole != message.whole:
-            # It has started since it was asked: what it started from comes from the beginning.
-            part = starting.parts[event.source] = Part(message.whole, message.idle)
+        part = starting.part(event.source, is_whole=message.whole, is_idle=message.idle)
         if part.is_complete:
             return
-        if part.after != message.after:
-            self._ask_one(replica, event.source, part.after)
-            return
-        part.clock = message.clock
-        part.position = max(part.position, message.position)
-        for handed in message.envelopes:
-            part.after = handed.envelope.header.id
-            part.envelopes[part.after] = handed
-        part.is_complete = not message.more
-        if message.more:
-            self._ask_one(replica, event.source, part.after)
-        else:
+        if part.after == message.after:
+            part.clock = message.clock
+            part.position = max(part.position, message.position)
+            for handed in message.envelopes:
+                part.after = handed.envelope.header.id
+                part.envelopes[part.after] = handed
+            part.is_complete = not message.more
+        if part.is_complete:
             self.on_progress(replica)
+        else:
+            self._ask_one(replica, event.source, part.after)
 
     def _check(self, message: HandOver) -> None:
         if message.clock > CLOCK_MAX or (message.after and len(message.after) != ID_BYTES):
@@ -232,10 +196,10 @@ class Handing:
         starting = self.starting.get(replica.name)
         if starting is None or replica.copied is not None:
             return
-        complete = {name: part for name, part in starting.parts.items() if part.is_complete}
-        parts = self.enough(replica, self.reached(replica, complete))
-        if parts is None:
-            self._fetch(replica, complete)
+        complete = starting.complete()
+        parts = starting.enough(self.reached(replica, complete))
+        if not parts:
+            self._fetch(replica, starting.enough(complete))
             return
         del self.starting[replica.name]
         self.start(replica, self.merged(replica, list(parts.values())))
@@ -244,26 +208,10 @@ class Handing:
         """Those from which we may start, as our log goes as far as theirs did."""
         return {name: part for name, part in complete.items() if part.position <= replica.position}
 
-    def _fetch(self, replica: Replica, complete: dict[str, Part]) -> None:
+    def _fetch(self, replica: Replica, parts: dict[str, Part]) -> None:
         """The log is all that is missing."""
-        parts = self.enough(replica, complete)
-        if parts is not None and self.machine.now >= replica.fetch_due:
+        if parts and self.machine.now >= replica.fetch_due:
             self.machine.catch_up.fetching.fetch(replica, max(parts, key=lambda name: parts[name].position))
-
-    def enough(self, replica: Replica, complete: dict[str, Part]) -> dict[str, Part] | None:
-        """A fellow's whole one, or those of a majority of the sealed.
-
-        Who never started there said nothing that anybody relied on, and so belongs to a majority without a word:
-        but one that did start there has to be among them, with all that was handed over to that configuration.
-        """
-        whole = {name: part for name, part in complete.items() if part.is_whole}
-        if whole:
-            name = min(whole)
-            return {name: whole[name]}
-        former = replica.group.former
-        if former is None or not has_majority(former.replicas, complete):
-            return None
-        return {name: part for name, part in complete.items() if not part.is_idle} or None
 
     def merged(self, replica: Replica, parts: list[Part]) -> Part:
         """What a majority had, as one: the highest clock, the lowest entries, and stamps where all had stamped."""

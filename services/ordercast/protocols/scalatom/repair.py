@@ -267,9 +267,23 @@ class Repair:
         group = self.machine.view.groups.get(name)
         if group is not None:
             return has_majority(group.replicas, delivered.durable.get(name, {}))
-        # What we stamped ourselves, we took with a view that had the group: it is gone. Of what came by the log
-        # somebody must know: a group that our view does not have yet may still lack it.
-        return delivered.rec_ts is not None or name in delivered.durable
+        # Of what came by the log somebody must know: a group that our view does not have yet may still lack it.
+        return self.was_there(delivered) or name in delivered.durable
+
+    def was_there(self, delivered: Delivered) -> bool:
+        """Whether all groups of the envelope have been in a view not later than ours: one that is missing is gone.
+
+        What we stamped ourselves, we took with such a view. So did its gateway, and one of the groups has changed
+        since it was addressed, as our view shows: then ours is later than the gateway's. That is for members that
+        came after everybody who had stamped it left.
+        """
+        assert self.machine.view is not None
+        if delivered.rec_ts is not None:
+            return True
+        groups = self.machine.view.groups
+        return any(
+            d.group in groups and groups[d.group].configuration > d.configuration for d in delivered.destinations
+        )
 
     def to_close(self, header: Header) -> tuple[int, tuple[int, ...]]:
         """What acceptors may forget: as this envelope says, or an earlier one that was delivered here."""

@@ -1,6 +1,7 @@
 """What happens in a run of SCALATOM besides publishing and faults: retention, merging readers, changes."""
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 from ordercast.sim.faults import Faults
@@ -14,6 +15,7 @@ def begin(cluster: ScalatomCluster, seed: int, faults: Faults) -> None:
     _chores(cluster, Random(f"{seed}/chores"))
     _changes(cluster)
     _reconfigure(cluster, Random(f"{seed}/configurations"), faults.restart)
+    _crash_sealed(cluster, Random(f"{seed}/sealed crashes"), faults)
 
 
 def _chores(cluster: ScalatomCluster, random: Random) -> None:
@@ -97,3 +99,31 @@ def _reconfigure(cluster: ScalatomCluster, random: Random, restart: Callable[[st
         world.at(one.at, change if not one.loses_disk else lose_disk)
     if planned:
         world.after(random.uniform(0.01, 0.2), look)
+
+
+def _crash_sealed(cluster: ScalatomCluster, random: Random, faults: Faults) -> None:
+    """From each of the planned times on, the next who is sealed and has not started crashes, and comes back."""
+    world, healing_at = cluster.world, cluster.scenario.healing_at
+
+    def crash(name: str) -> None:
+        world.processes[name].crash(torn=random.choice([None, 0.5, 1.0]))
+        # Mostly before the others have started without it.
+        world.after(random.choice([0.005, 0.05, 0.5]), faults.restart, name)
+
+    def look() -> None:
+        sealed = [name for name in cluster.scenario.nodes if _is_sealed(cluster, name)]
+        if sealed:
+            faults.strike("sealed_crash", partial(crash, random.choice(sealed)))
+        elif world.now < healing_at:
+            world.after(random.uniform(0.001, 0.01), look)  # a hand-over takes some frames and a sync
+
+    for at in cluster.scenario.sealed_crashes:
+        world.at(at, look)
+
+
+def _is_sealed(cluster: ScalatomCluster, name: str) -> bool:
+    """In some group: what it had there it may still have to hand over, and to take up again if it stays."""
+    process = cluster.world.processes[name]
+    if not process.is_answering:
+        return False
+    return any(replica.is_sealed for replica in cluster.machine(name, "scalatom").replicas.values())

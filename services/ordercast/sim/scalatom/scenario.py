@@ -21,6 +21,8 @@ class ScalatomScenario(Scenario):
     settings: Settings
     #: Groups that come and go, and replicas, by time.
     changes: list["Creation | Deletion | Change"] = field(default_factory=list)
+    #: From when on the next one dies that is sealed and has not started.
+    sealed_crashes: list[float] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -49,9 +51,11 @@ def draw(seed: int, *, reconfigure: bool = False) -> ScalatomScenario:
     if random.random() < 0.4:
         draw_changes(random, scenario)
     scenario.settings = replace(scenario.settings, stamps_wait_s=draw_stamps_wait(Random(f"{seed}/stamps")))
+    draw_impatience(Random(f"{seed}/impatience"), scenario)
     draw_passing(Random(f"{seed}/passing"), scenario)
     if reconfigure:
         draw_reconfigurations(Random(f"{seed}/reconfigure"), scenario)
+        draw_sealed_crashes(Random(f"{seed}/sealed"), scenario)
     scenario.losses = draw_losses(Random(f"{seed}/losses"), scenario.healing_at)
     return scenario
 
@@ -106,6 +110,15 @@ def draw_fixed(seed: int) -> ScalatomScenario:
 def draw_stamps_wait(random: Random) -> float:
     """One in five has the paper's rule, consensus on every number; some wait too short and some too long."""
     return 0.0 if random.random() < 0.2 else random.choice([0.002, 0.01, 0.1])
+
+
+def draw_impatience(random: Random, scenario: ScalatomScenario) -> None:
+    """In some runs replicas step in long before anything is amiss, all at once: their proposers duel."""
+    if random.random() < 0.2:
+        silence_s = random.choice([1.0, 2.0, 4.0]) * max(scenario.network.delay_s, scenario.disk_delay_s)
+        scenario.settings = replace(
+            scenario.settings, tick_s=silence_s, silence_s=silence_s, patience_s_max=2 * silence_s
+        )
 
 
 def draw_view(random: Random, nodes: list[str]) -> DomainView:
@@ -171,3 +184,9 @@ def draw_reconfigurations(random: Random, scenario: ScalatomScenario) -> None:
         hand_over=random.choice([1, 3, 64]),
         copy_bytes_per_s=random.choice([20_000, 64 << 20]),
     )
+
+
+def draw_sealed_crashes(random: Random, scenario: ScalatomScenario) -> None:
+    """With the changes, mostly some: to be sealed takes a moment, and crashes at any time seldom meet it."""
+    planned = [change.at for change in scenario.changes if isinstance(change, Change)]
+    scenario.sealed_crashes = sorted(random.choice(planned) for _ in range(random.choice([0, 1, 2, 2, 4])))

@@ -346,6 +346,36 @@ class ForgetfulMajority(Schedule):
         stage.finish()
 
 
+class LostVoteIsMissed(Schedule):
+    """n5 and n6 have voted for 9, and n3 alone knows, and delivers. n5 loses its disk. If the new acceptors count
+    its word, and that of n4, as a majority, they start without the vote, and n1 and n2 have 0 decided."""
+
+    mutant = "lost-acceptor-counts"
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+    spare = ("n7",)
+
+    def play(self, stage: Stage) -> None:
+        stage.raise_clock("n3", "a", 8)
+        stage.hold("n3", "n4")
+        stage.publish("c1", "a")  # coordinator n3
+        stage.run(0.0035)
+        stage.hold("n3", "n1", "n2", "g1", "g2")
+        for process in ("n1", "n2"):
+            stage.hold(process, *ACCEPTORS)
+        stage.cluster.advance("a", "n1", 20)  # and it tells n3 its clock
+        stage.run(0.01)
+        stage.lose_disk("n5")
+        stage.restart("n5")
+        for process in ("n4", "n5", "n7"):
+            stage.hold("n6", process)
+        stage.change("a", ("n1", "n2", "n3"), ("n4", "n5", "n7"))
+        stage.tell(*stage.world.processes)
+        for process in ("n1", "n2"):
+            stage.release(process, *ACCEPTORS)
+        stage.run(5.0)
+        stage.finish()
+
+
 class LongestLogDies(Schedule):
     """n3 alone has delivered m, and is replaced. It hands over to everybody, before n1 and n2 have heard from each
     other, and dies for good before it sends its log. Whoever waits for that waits for ever, though {n1, n2} are a
@@ -385,6 +415,7 @@ CONFIGURATION_SCHEDULES: dict[str, type[Schedule]] = {
         DecidedBelowTheHighestEntry,
         VoteOfAnEarlierConfiguration,
         ForgetfulMajority,
+        LostVoteIsMissed,
         LongestLogDies,
     )
 }

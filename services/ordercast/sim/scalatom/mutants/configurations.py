@@ -8,9 +8,8 @@ from functools import partial
 from typing import Any
 
 from ordercast.core.machine import Effect, Send
-from ordercast.core.view import Group
-from ordercast.protocols.paxos.handover import Part as VotesPart
-from ordercast.protocols.paxos.handover import Starting as VotesStarting
+from ordercast.core.view import Former, Group
+from ordercast.protocols.celllog.collect import Collect
 from ordercast.protocols.paxos.handover import VotesHanding
 from ordercast.protocols.paxos.proposer import Attempt, Proposer
 from ordercast.protocols.scalatom.handover import Handing, Part
@@ -40,27 +39,13 @@ def _no_votes(self: VotesHanding, message: Votes) -> list[tuple[bytes, bytes | N
     return []
 
 
-def _one_is_enough(self: Handing, replica: Replica, complete: dict[str, Part]) -> dict[str, Part] | None:
+_enough, _merged = Collect.enough, Handing.merged
+
+
+@mutant("seal-from-a-minority", "a majority of the old configuration", (Collect, "enough"))
+def _one_is_enough(self: Collect[Any], complete: dict[str, Any]) -> dict[str, Any]:
     started = {name: part for name, part in complete.items() if not part.is_idle}
-    return dict([min(started.items())]) if started else None
-
-
-def _one_acceptor_is_enough(self: VotesHanding, group: Group, starting: VotesStarting) -> list[VotesPart]:
-    complete = [part for part in starting.parts.values() if part.is_complete and not part.is_idle]
-    return complete[:1]
-
-
-RECONFIGURING.append(
-    Mutant(
-        "seal-from-a-minority",
-        "a majority of the old configuration",
-        ((Handing, "enough", _one_is_enough), (VotesHanding, "enough", _one_acceptor_is_enough)),
-        reconfigures=True,
-    )
-)
-
-
-_enough, _merged = Handing.enough, Handing.merged
+    return dict([min(started.items())]) if started else {}
 
 
 @mutant("passed-on-without-the-own-position", "it covers what its keeper has delivered", (Handing, "merged"))
@@ -85,10 +70,10 @@ def _always_fresh(self: Handing, found: list[HandedOver], members: int) -> int |
     return None
 
 
-@mutant("idle-member-counts-as-one-that-had-not-stamped", "who never started there", (Handing, "enough"))
-def _idle_too(self: Handing, replica: Replica, complete: dict[str, Part]) -> dict[str, Part] | None:
-    found = _enough(self, replica, complete)
-    if found is None or any(part.is_whole for part in found.values()):
+@mutant("idle-member-counts-as-one-that-had-not-stamped", "who never started there", (Collect, "enough"))
+def _idle_too(self: Collect[Any], complete: dict[str, Any]) -> dict[str, Any]:
+    found = _enough(self, complete)
+    if not found or any(part.is_whole for part in found.values()):
         return found
     return found | {name: part for name, part in complete.items() if part.is_idle}
 
@@ -107,7 +92,7 @@ RECONFIGURING.append(
     Mutant(
         "idle-member-counts-as-one-that-had-stamped",
         "who never started there",
-        ((Handing, "enough", _idle_too), (Handing, "merged", _idle_has_stamped)),
+        ((Collect, "enough", _idle_too), (Handing, "merged", _idle_has_stamped)),
         reconfigures=True,
     )
 )
@@ -229,15 +214,29 @@ def _lost_is_idle(self: Replica) -> bool:
     return former is not None and self.process in former.replicas and self.started != former.number
 
 
-def _lost_too(self: Handing, group: Group) -> list[str]:
-    return [] if group.former is None else list(group.former.replicas)
+def _lost_too(self: Collect[Any]) -> list[str]:
+    return [] if self.group.former is None else list(self._members(self.group.former))
 
 
 RECONFIGURING.append(
     Mutant(
         "lost-disk-counts-as-idle",
         "who lost its disk has no say",
-        ((Replica, "is_idle", property(_lost_is_idle)), (Handing, "sealed", _lost_too)),
+        ((Replica, "is_idle", property(_lost_is_idle)), (Collect, "sealed", _lost_too)),
+        reconfigures=True,
+    )
+)
+
+
+def _answers_though_lost(self: VotesHanding, former: Former | None) -> bool:
+    return former is not None and self.acceptor.process in former.acceptors
+
+
+RECONFIGURING.append(
+    Mutant(
+        "lost-acceptor-counts",
+        "who lost its disk has no say",
+        ((VotesHanding, "is_sealed", _answers_though_lost), (Collect, "sealed", _lost_too)),
         reconfigures=True,
     )
 )
