@@ -19,7 +19,7 @@ Every request shows it, so what it carries is ordered behind all of that, throug
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from math import inf
 from typing import Generic
@@ -61,7 +61,7 @@ IN_FLIGHT_BYTES_MAX = 64 << 20
 FRAME_BYTES_MAX = 4 << 20
 #: A request that opens a producer, without its session token.
 OPENING_BYTES_MAX = 8 << 10
-#: Sets of groups whose numbers are remembered.
+#: Sets of cells whose numbers are remembered.
 LANES_MAX = 16_384
 
 #: How long a gateway may be silent while it owes us something, be it its first word. Doubles until the next
@@ -70,6 +70,11 @@ PATIENCE_S = 3.0
 PATIENCE_S_MAX = 6.0
 #: By how much of itself a wait that a gateway asked for is lengthened at most.
 SPREAD = 0.25
+
+
+def _own_cell(group: str) -> str:
+    """Each group has a cell to itself."""
+    return group
 
 
 class Session(Generic[H]):
@@ -84,8 +89,11 @@ class Session(Generic[H]):
         in_flight_max: int = IN_FLIGHT_MAX,
         token: bytes = b"",
         patience_s: float = PATIENCE_S,
+        cell_of: Callable[[str], str] = _own_cell,
     ) -> None:
         self.producer = producer
+        #: Where a group lives.
+        self.cell_of = cell_of
         #: What gateways put before it.
         self.owner = b""
         self.instance = instance
@@ -163,7 +171,7 @@ class Session(Generic[H]):
             self._check_after(after)
         lane = self._lane(groups)
         self._tickets += 1
-        item = Item(self._tickets, lane, message, size, unordered, after, deadline, handle, trace=trace)
+        item = Item(self._tickets, lane, groups, message, size, unordered, after, deadline, handle, trace=trace)
         lane.pending += 1
         self.bytes += item.size
         self.queue.append(item)
@@ -179,13 +187,17 @@ class Session(Generic[H]):
         except RemoteProtocolError as error:
             raise InvalidArgument(str(error)) from None
 
+    def _cells_of(self, groups: Iterable[str]) -> Groups:
+        return tuple(sorted({self.cell_of(group) for group in groups}))
+
     def _lane(self, groups: Groups) -> Lane[H]:
-        lane = self.lanes.get(groups)
+        cells = self._cells_of(groups)
+        lane = self.lanes.get(cells)
         if lane is None:
             self._forget_a_lane()
             is_new = not (self.is_named or self._has_forgotten_lanes)
-            lane = Lane(groups, id_prefix(self.owner + self.producer, groups), is_open=is_new, is_known=is_new)
-            self.lanes[groups] = lane
+            prefix = id_prefix(self.owner + self.producer, cells)
+            lane = self.lanes[cells] = Lane(cells, groups, prefix, is_open=is_new, is_known=is_new)
         return lane
 
     def _forget_a_lane(self) -> None:
@@ -194,9 +206,9 @@ class Session(Generic[H]):
             return
         idle = next((lane for lane in self.lanes.values() if lane.pending == 0), None)
         if self.is_named or idle is None:
-            raise ResourceExhausted(f"a producer may use {LANES_MAX} different sets of groups")
-        self.opening.pop(idle.groups, None)
-        del self.lanes[idle.groups]
+            raise ResourceExhausted(f"a producer may use {LANES_MAX} different sets of cells")
+        self.opening.pop(idle.cells, None)
+        del self.lanes[idle.cells]
         self._has_forgotten_lanes = True
 
     def _open(self, lane: Lane[H]) -> None:
@@ -206,7 +218,7 @@ class Session(Generic[H]):
             self._openings += 1
             lane.open_token = self.instance + pack_u64(self._openings)
             lane.open_stream = 0
-        self.opening[lane.groups] = lane
+        self.opening[lane.cells] = lane
 
     # ------------------------------------------------------------------------------------------ streams
 
@@ -327,7 +339,7 @@ class Session(Generic[H]):
         )
 
     def _next_batch(self, room: int) -> list[Item[H]]:
-        """From the front of the queue: messages to the same set that follow on each other."""
+        """From the front of the queue: messages to the same groups that follow on each other."""
         head = self.queue[0]
         lane = head.lane
         if not lane.is_open:
@@ -346,6 +358,7 @@ class Session(Generic[H]):
     def _follows(self, last: Item[H], item: Item[H]) -> bool:
         return (
             item.lane is last.lane
+            and item.groups == last.groups
             and item.batch == last.batch
             and item.sequence == (last.sequence + 1 if last.sequence else 0)
             and item.unordered == last.unordered
@@ -367,7 +380,7 @@ class Session(Generic[H]):
         return PublishRequest(
             producer=self.producer,
             epoch=lane.epoch,
-            groups=lane.groups,
+            groups=head.groups,
             first_sequence=head.sequence,
             messages=[item.message for item in items],
             unordered=head.unordered,
@@ -380,8 +393,8 @@ class Session(Generic[H]):
     def _belong_to(self, owner: bytes) -> None:
         """Message ids show producers as deliveries do: with what gateways know of our certificate."""
         self.owner = owner
-        for groups, lane in self.lanes.items():
-            lane.prefix = id_prefix(owner + self.producer, groups)
+        for cells, lane in self.lanes.items():
+            lane.prefix = id_prefix(owner + self.producer, cells)
 
     def received(self, stream: int, response: PublishStreamResponse, now: float, chance: float) -> None:
         if stream != self.stream:
@@ -401,7 +414,7 @@ class Session(Generic[H]):
         for reply in replies:
             if reply.credits:
                 self.credits = reply.credits
-            lane = self.lanes.get(tuple(sorted(reply.groups)))
+            lane = self.lanes.get(self._cells_of(reply.groups))
             if lane is None or reply.producer != self.producer or self.fenced is not None:
                 continue
             if reply.session:
@@ -559,7 +572,7 @@ class Session(Generic[H]):
             return
         numbered = list(lane.items.values())
         self._unsend(numbered)
-        self.opening.pop(lane.groups, None)
+        self.opening.pop(lane.cells, None)
         lane.is_open = lane.is_known = True
         lane.open_token = b""
         lane.epoch = epoch
@@ -574,7 +587,7 @@ class Session(Generic[H]):
 
     def _on_cannot_open(self, lane: Lane[H], error: OrdercastError) -> None:
         """The next publish tries again, with the same token: this one was not used."""
-        self.opening.pop(lane.groups, None)
+        self.opening.pop(lane.cells, None)
         lane.open_stream = 0
         items = [item for item in (*self.sent.values(), *self.queue) if item.lane is lane]
         self.queue = deque(item for item in self.queue if item.lane is not lane)
@@ -638,14 +651,14 @@ class Session(Generic[H]):
         for item, error in outcomes:
             if item.sequence:
                 self._has_given_up = True
-                groups = item.lane.groups
-                holes[groups] = min(item.sequence, holes.get(groups, item.sequence))
+                cells = item.lane.cells
+                holes[cells] = min(item.sequence, holes.get(cells, item.sequence))
             self._remove(item)
             self._settle(item, error)
-        for groups, first in holes.items():
-            self._mend(self.lanes[groups], first)
+        for cells, first in holes.items():
+            self._mend(self.lanes[cells], first)
         # Nobody waits for these any more. The next publish goes on with the opening, under the same token.
-        self.opening = {groups: lane for groups, lane in self.opening.items() if lane.pending}
+        self.opening = {cells: lane for cells, lane in self.opening.items() if lane.pending}
 
     def close(self) -> None:
         """Nothing is repeated from here on."""

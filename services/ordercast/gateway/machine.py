@@ -35,7 +35,7 @@ from ordercast.gateway.intake import Intake
 from ordercast.gateway.opened import Open
 from ordercast.gateway.pressure import Pressure
 from ordercast.gateway.producer import Producer
-from ordercast.gateway.receipts import replies_for
+from ordercast.gateway.receipts import Answers
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.gateway.turns import client_of
 from ordercast.v1.gateway_pb2 import PublishRequest
@@ -138,10 +138,10 @@ class Gateway:
     # --------------------------------------------------------------------------- groups that come and go
 
     def mentions(self, group: str) -> bool:
-        """Whether something for the group waits here or is not finished: see core.machine.NamesGroups."""
+        """Whether something for the group or cell waits here or is not finished: see core.machine.NamesGroups."""
         waiting = (item for producer in self.batching.waiting.values() for item in producer.waiting)
-        return any(group in item.groups for item in waiting) or any(
-            group in opened.groups for opened in self.open.values()
+        return any(item.is_for((group,)) for item in waiting) or any(
+            opened.is_for(group) for opened in self.open.values()
         )
 
     def _on_view(self, view: View) -> None:
@@ -235,6 +235,7 @@ class Gateway:
         self.pressure.delivered(self.now - opened.sent)
         producers = [self.intake.producers[range_.producer] for range_ in opened.envelope.header.ranges]
         self.submission.on_answered(opened, producers)
+        answers = Answers(opened, self.submission)
         for index, producer in enumerate(producers):
             # Who repeated a part of the range from elsewhere hears of all of it.
             clients = list(dict.fromkeys(item.client for item in opened.requests[index]))
@@ -244,7 +245,7 @@ class Gateway:
                 self.pressure.gave(item.taken, self.now)
             session = self.submission.session_of((producer.seen,))
             credit = self.credits(producer.client, producer.id)
-            for reply in replies_for(opened, index, self.submission, session, credit):
+            for reply in answers.replies(index, session, credit):
                 self.out.append(Send(clients, reply))
 
     def _finish(self, opened: Open) -> None:

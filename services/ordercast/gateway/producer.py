@@ -2,7 +2,8 @@
 
 A protocol need not promise an order between two envelopes in flight: m1 and m2 to {A1, A2, A3} over FIFO
 channels, A3's clock at 100: {A1, A3} decide m1 at 100, {A1, A2} decide m2 at 6. So an envelope leaves only when
-the producer's earlier ones that share a group with it are decided, and carries their highest sn.
+the producer's earlier ones that share a cell with it are decided, and carries their highest sn. Messages for the
+same cells ride together, whichever groups of those they are for, and have one sequence.
 """
 
 import hashlib
@@ -11,17 +12,18 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from ordercast.core.cells import cells_of
 from ordercast.core.submission import Groups
 from ordercast.gateway.pressure import Taken
 from ordercast.v1.common_pb2 import Message
 
-#: Destination set, epoch, first sequence, number of messages, open token.
+#: Cells, epoch, first sequence, number of messages, open token.
 RequestKey = tuple[Groups, int, int, int, bytes]
 
 #: Refusals that are remembered one by one. With more, everything new is refused until they come again.
 REFUSED_MAX = 256
 
-#: Claims a group for messages that have to stay behind.
+#: Claims a cell for messages that have to stay behind.
 _HELD_BACK: Groups = ()
 
 
@@ -52,23 +54,32 @@ class Waiting:
     size: int
     #: What it counts in the pressure on the gateway, once it is accepted.
     taken: Taken = field(default_factory=Taken)
+    #: Where its groups live.
+    cells: Groups = field(init=False)
 
-    def is_ordered_with(self, groups: Groups, unordered: bool) -> bool:
-        """Towards a request to another set."""
-        return not (self.unordered or unordered) and any(group in groups for group in self.groups)
+    def __post_init__(self) -> None:
+        self.cells = cells_of(self.groups)
+
+    def is_for(self, names: Collection[str]) -> bool:
+        """Whether it is for one of these groups or cells."""
+        return any(name in names for name in self.groups) or any(name in names for name in self.cells)
+
+    def is_ordered_with(self, cells: Groups, unordered: bool) -> bool:
+        """Towards a request to other cells."""
+        return not (self.unordered or unordered) and any(cell in cells for cell in self.cells)
 
     def may_not_overtake(self, other: "Waiting") -> bool:
-        return self.groups == other.groups or self.is_ordered_with(other.groups, other.unordered)
+        return self.cells == other.cells or self.is_ordered_with(other.cells, other.unordered)
 
     @property
     def key(self) -> RequestKey:
         """What a client that repeats it sends again."""
-        return (self.groups, self.epoch, self.first_sequence, len(self.messages), self.open_token)
+        return (self.cells, self.epoch, self.first_sequence, len(self.messages), self.open_token)
 
     @property
     def place(self) -> tuple[Groups, int, int]:
         """Where it stands among its producer's requests, in whatever batch it comes again."""
-        return (self.groups, self.epoch, self.first_sequence)
+        return (self.cells, self.epoch, self.first_sequence)
 
     @property
     def cost(self) -> int:
@@ -85,15 +96,15 @@ class Producer:
     #: What this producer has seen, as its domain's submission keeps it.
     seen: Any = None
     waiting: list[Waiting] = field(default_factory=list)
-    #: Envelopes of ours that are not decided: their groups, and whether order matters across sets.
+    #: Envelopes of ours that are not decided: their cells, and whether order matters across sets.
     undecided: dict[bytes, tuple[Groups, bool]] = field(default_factory=dict)
     #: The latest of those that was decided, and when: what waited may have waited for it.
     decided: tuple[bytes, float] = (b"", 0.0)
     #: Everything that has no answer yet, waiting or in an envelope.
     requests: dict[RequestKey, Waiting] = field(default_factory=dict)
-    #: The places of requests that were refused and did not come again, in the order they came, and whether each
-    #: was unordered. A client that gives one up opens the set anew, or connects anew.
-    refused: dict[tuple[Groups, int, int], bool] = field(default_factory=dict)
+    #: The places of requests that were refused and did not come again, in the order they came, with their groups,
+    #: and whether each was unordered. A client that gives one up opens the set anew, or connects anew.
+    refused: dict[tuple[Groups, int, int], tuple[Groups, bool]] = field(default_factory=dict)
     #: Messages without a receipt.
     outstanding: int = 0
     #: Nothing that waits may leave, as long as nothing more comes and nothing is decided.
@@ -103,47 +114,48 @@ class Producer:
         """After a refusal, what may not overtake it is refused as well, until it comes again."""
         if item.open_token:
             return False
-        for place, unordered in self.refused.items():
-            groups, epoch, first_sequence = place
+        for place, (_, unordered) in self.refused.items():
+            cells, epoch, first_sequence = place
             if place == item.place:
                 return False
-            if groups == item.groups:
+            if cells == item.cells:
                 if epoch == item.epoch and first_sequence < item.first_sequence:
                     return True
-            elif item.is_ordered_with(groups, unordered):
+            elif item.is_ordered_with(cells, unordered):
                 return True
         return len(self.refused) >= REFUSED_MAX
 
     def refuse(self, item: Waiting) -> None:
         if not item.open_token and len(self.refused) < REFUSED_MAX:
-            self.refused.setdefault(item.place, item.unordered)
+            self.refused.setdefault(item.place, (item.groups, item.unordered))
 
     def accept(self, item: Waiting) -> None:
         """What came again need not come again. Opening a set starts it afresh."""
         end = item.first_sequence + len(item.messages)
         for place in list(self.refused):
-            groups, epoch, first_sequence = place
+            cells, epoch, first_sequence = place
             again = epoch == item.epoch and item.first_sequence <= first_sequence < end
-            if groups == item.groups and (again or item.open_token):
+            if cells == item.cells and (again or item.open_token):
                 del self.refused[place]
         self.requests[item.key] = item
         self.outstanding += item.cost
         self.waiting.append(item)
         self.is_held_up = False
 
-    def give_up(self, groups: Collection[str]) -> tuple[list[Waiting], list[Waiting]]:
-        """Forget what waits for one of these groups, what waits behind that, and that such a one may come again.
+    def give_up(self, names: Collection[str]) -> tuple[list[Waiting], list[Waiting]]:
+        """Forget what waits for one of these groups or cells, what waits behind that, and that such a one may come
+        again.
 
         m1 to {A, C}, m2 to {A} wait here, and the client has moved on: another gateway has sent m1, which is not
         decided. C is closed, and m1 is given up here. If m2 then left it would come before m1.
         """
-        for place in list(self.refused):
-            if any(group in groups for group in place[0]):
+        for place, (groups, _) in list(self.refused.items()):
+            if any(name in names for name in (*groups, *place[0])):
                 del self.refused[place]
         gone: list[Waiting] = []
         behind: list[Waiting] = []
         for item in self.waiting:
-            if any(group in groups for group in item.groups):
+            if item.is_for(names):
                 gone.append(item)
             elif any(item.may_not_overtake(other) for other in (*gone, *behind)):
                 behind.append(item)
@@ -175,7 +187,7 @@ class Producer:
         """What may leave now, in order.
 
         A message may not overtake: with m1 to {A}, m2 to {A, B}, m3 to {A} waiting, m3 must not ride with m1.
-        Messages to the same set leave in sequence even if they are unordered, for a gap would be refused.
+        Messages to the same cells leave in sequence even if they are unordered, for a gap would be refused.
         """
         if self.is_held_up:
             return []  # With many destination sets hundreds wait, and would be looked at with every answer.
@@ -183,29 +195,29 @@ class Producer:
             return [self.waiting[0]]  # As it mostly is, and all that waits is looked at often.
         taken: list[Waiting] = []
         busy = dict.fromkeys(self.busy_sets())
-        claims: dict[str, Groups] = dict.fromkeys(self.busy_groups(), _HELD_BACK)
+        claims: dict[str, Groups] = dict.fromkeys(self.busy_cells(), _HELD_BACK)
         for item in self.waiting:
-            if item.groups not in busy and (item.unordered or self.may_join(item, claims)):
+            if item.cells not in busy and (item.unordered or self.may_join(item, claims)):
                 taken.append(item)
                 if not item.unordered:
-                    claims.update(dict.fromkeys(item.groups, item.groups))
+                    claims.update(dict.fromkeys(item.cells, item.cells))
             else:
-                busy[item.groups] = None
+                busy[item.cells] = None
                 if not item.unordered:
                     self.hold_back(item, claims)
         self.is_held_up = not taken
         return taken
 
     def hold_back(self, item: Waiting, claims: dict[str, Groups]) -> None:
-        """Whatever comes later and shares a group with it stays behind it."""
-        claims.update(dict.fromkeys(item.groups, _HELD_BACK))
+        """Whatever comes later and shares a cell with it stays behind it."""
+        claims.update(dict.fromkeys(item.cells, _HELD_BACK))
 
     def may_join(self, item: Waiting, claims: dict[str, Groups]) -> bool:
-        """No earlier message outside this envelope shares a group with it."""
-        return all(claims.get(group, item.groups) == item.groups for group in item.groups)
+        """No earlier message outside this envelope shares a cell with it."""
+        return all(claims.get(cell, item.cells) == item.cells for cell in item.cells)
 
     def busy_sets(self) -> Iterable[Groups]:
-        return [groups for groups, _ in self.undecided.values()]
+        return [cells for cells, _ in self.undecided.values()]
 
-    def busy_groups(self) -> Iterable[str]:
-        return [group for groups, ordered in self.undecided.values() if ordered for group in groups]
+    def busy_cells(self) -> Iterable[str]:
+        return [cell for cells, ordered in self.undecided.values() if ordered for cell in cells]

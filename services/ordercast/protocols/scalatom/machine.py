@@ -514,7 +514,9 @@ class Scalatom(LogMachine[Replica]):
         header = entry.envelope.header
         id_, gateway = header.id, header.gateway
         if not self.is_over(id_, gateway):
-            delivered = EnvelopeDelivered(id=id_, group=group, order_key=entry.order_key, outcomes=entry.outcomes)
+            delivered = EnvelopeDelivered(id=id_, group=group, order_key=entry.order_key)
+            delivered.outcomes.extend(entry.outcomes)
+            delivered.bases.extend(entry.bases)
             self.out.append(Send((gateway,), delivered, urgent=self._is_first_to_deliver(header, group)))
             self.then.append(Send((gateway,), self._durable(id_, group), urgent=False))
 
