@@ -2,9 +2,9 @@
 
 Sequences are contiguous per set of cells (core/cells.py), and a message gets its number when it is first written,
 so what was never written can be dropped without leaving a gap. What was written can be dropped, or get another
-number, only when it is certain that no copy of it is stored or will be: `doubts` counts the copies of which that is
-not known. A refusal settles one copy. Opening the set under a new epoch settles all: what the order has before the
-opening is counted in the last sequence that it returns, and what comes behind is fenced.
+number, only when it is certain that no copy of it is stored or will be: `doubts` counts the copies of which that
+is not known. A refusal settles one copy. Opening the set under a new epoch settles all: what the order has before
+the opening is counted in the last sequence that it returns, and what comes behind is fenced.
 """
 
 from dataclasses import dataclass, field

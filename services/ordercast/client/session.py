@@ -19,7 +19,7 @@ Every request shows it, so what it carries is ordered behind all of that, throug
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from math import inf
 from typing import Generic
@@ -37,11 +37,12 @@ from ordercast.client.errors import (
     of_status,
 )
 from ordercast.client.lane import H, Item, Lane
+from ordercast.client.places import Places, told_as
 from ordercast.client.session_tokens import merge
 from ordercast.client.types import Groups, Placed, Receipt, id_prefix
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import pack_u64
-from ordercast.core.limits import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX
+from ordercast.core.limits import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, LOCATED_MAX
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,
@@ -50,6 +51,7 @@ from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_OK,
     PUBLISH_STATUS_RESOURCE_EXHAUSTED,
     PUBLISH_STATUS_SEQUENCE_GAP,
+    GroupPlace,
     PublishReply,
     PublishRequest,
     PublishStreamRequest,
@@ -72,11 +74,6 @@ PATIENCE_S_MAX = 6.0
 SPREAD = 0.25
 
 
-def _own_cell(group: str) -> str:
-    """Each group has a cell to itself."""
-    return group
-
-
 class Session(Generic[H]):
     """One producer. `producer` is its id; `instance` are random bytes that no other instance of it has."""
 
@@ -89,11 +86,10 @@ class Session(Generic[H]):
         in_flight_max: int = IN_FLIGHT_MAX,
         token: bytes = b"",
         patience_s: float = PATIENCE_S,
-        cell_of: Callable[[str], str] = _own_cell,
+        cell_of: Callable[[str], str | None] | None = None,
     ) -> None:
         self.producer = producer
-        #: Where a group lives.
-        self.cell_of = cell_of
+        self.places: Places[H] = Places(cell_of)
         #: What gateways put before it.
         self.owner = b""
         self.instance = instance
@@ -169,7 +165,7 @@ class Session(Generic[H]):
             raise self.unseen.copy()
         if after:
             self._check_after(after)
-        lane = self._lane(groups)
+        lane = self._lane(groups) if self.places.knows(groups) else self.places.wait(groups)
         self._tickets += 1
         item = Item(self._tickets, lane, groups, message, size, unordered, after, deadline, handle, trace=trace)
         lane.pending += 1
@@ -177,7 +173,7 @@ class Session(Generic[H]):
         self.queue.append(item)
         if deadline < self._deadline_next:
             self._deadline_next = deadline
-        if not lane.is_open:
+        if lane.cells and not lane.is_open:
             self._open(lane)
 
     def _check_after(self, after: bytes) -> None:
@@ -187,11 +183,19 @@ class Session(Generic[H]):
         except RemoteProtocolError as error:
             raise InvalidArgument(str(error)) from None
 
-    def _cells_of(self, groups: Iterable[str]) -> Groups:
-        return tuple(sorted({self.cell_of(group) for group in groups}))
+    def _placed(self, found: list[tuple[Lane[H], Groups]]) -> None:
+        """What waited without a place goes on in a lane."""
+        for before, groups in found:
+            items = [item for item in self.queue if item.lane is before]
+            lane = self._lane(groups)
+            for item in items:
+                item.lane = lane
+            lane.pending += len(items)
+            if items and not lane.is_open:
+                self._open(lane)
 
     def _lane(self, groups: Groups) -> Lane[H]:
-        cells = self._cells_of(groups)
+        cells = self.places.cells_of(groups)
         lane = self.lanes.get(cells)
         if lane is None:
             self._forget_a_lane()
@@ -262,6 +266,7 @@ class Session(Generic[H]):
         """What was written may have been stored, or may still be: it keeps its number and is repeated."""
         self.stream = self.credits = 0
         self.is_ready = False
+        self.places.asked.clear()
         items, self.sent = self.sent, {}
         self._queue_again(items.values())
 
@@ -291,7 +296,8 @@ class Session(Generic[H]):
     @property
     def _outstanding(self) -> int:
         """What this stream's gateway owes an answer for. An opening counts as one message."""
-        return len(self.sent) + sum(1 for lane in self.opening.values() if lane.open_stream == self.stream)
+        openings = sum(1 for lane in self.opening.values() if lane.open_stream == self.stream)
+        return len(self.sent) + openings + bool(self.places.asked)
 
     # ------------------------------------------------------------------------------------------ writing
 
@@ -299,7 +305,7 @@ class Session(Generic[H]):
         """All that may be written now, or as much of it as one frame takes."""
         frame = PublishStreamRequest()
         self.fill(frame, now)
-        return frame if frame.requests else None
+        return frame if frame.requests or frame.locate else None
 
     def fill(self, frame: PublishStreamRequest, now: float) -> int:
         """The same, into a frame that may have requests of others too; about how many bytes that is."""
@@ -309,6 +315,8 @@ class Session(Generic[H]):
         if outstanding == 0:
             self._heard_at = now
         room = max(min(self.credits, self.in_flight_max) - outstanding, 0)
+        self._placed(self.places.assume())
+        frame.locate.extend(self.places.ask(LOCATED_MAX - len(frame.locate)))
         openings = self._write_openings(frame, room)
         room -= openings
         size = 0
@@ -336,6 +344,7 @@ class Session(Generic[H]):
             groups=lane.groups,
             open_token=lane.open_token,
             session=self.token,
+            cells=told_as(lane.cells, lane.groups),
         )
 
     def _next_batch(self, room: int) -> list[Item[H]]:
@@ -386,6 +395,7 @@ class Session(Generic[H]):
             unordered=head.unordered,
             session=merge(self.token, head.after) if head.after else self.token,
             trace=next((item.trace for item in items if item.trace), b""),
+            cells=told_as(lane.cells, head.groups),
         )
 
     # ------------------------------------------------------------------------------------------ replies
@@ -401,9 +411,17 @@ class Session(Generic[H]):
             return
         if response.owner != self.owner and not response.replies:
             self._belong_to(response.owner)
+        if not self.is_ready:
+            self.places.is_told = response.locates
+        self.told(stream, response.places)
         if response.credits:
             self.credits = response.credits
         self.replied(stream, response.replies, now, chance)
+
+    def told(self, stream: int, places: Sequence[GroupPlace]) -> None:
+        """Where groups live that this producer asked for, or that others did."""
+        if stream == self.stream and places:
+            self._placed(self.places.told(places))
 
     def replied(self, stream: int, replies: Iterable[PublishReply], now: float, chance: float) -> None:
         """What the gateway says to this producer, on a stream that others may share."""
@@ -414,7 +432,7 @@ class Session(Generic[H]):
         for reply in replies:
             if reply.credits:
                 self.credits = reply.credits
-            lane = self.lanes.get(self._cells_of(reply.groups))
+            lane = self.lanes.get(tuple(reply.cells) or tuple(sorted(reply.groups)))
             if lane is None or reply.producer != self.producer or self.fenced is not None:
                 continue
             if reply.session:
@@ -456,6 +474,7 @@ class Session(Generic[H]):
             return
         error = _refusal(reply)
         if reply.status in (PUBLISH_STATUS_INVALID_ARGUMENT, PUBLISH_STATUS_NOT_FOUND):
+            self.places.forget(reply.groups)
             self._on_wrong(lane, items, error)
         elif reply.status == PUBLISH_STATUS_FENCED:
             self._on_other_epoch(lane, items, reply.epoch)
@@ -557,6 +576,7 @@ class Session(Generic[H]):
             return
         error = _refusal(reply)
         if reply.status in (PUBLISH_STATUS_INVALID_ARGUMENT, PUBLISH_STATUS_NOT_FOUND):
+            self.places.forget(reply.groups)
             self._on_cannot_open(lane, error)
         elif reply.status == PUBLISH_STATUS_FENCED:
             self._fence()

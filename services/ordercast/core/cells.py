@@ -52,6 +52,13 @@ def cells_of(groups: Names) -> Names:
 
 
 @lru_cache(SETS_REMEMBERED)
+def told_cells(groups: Names) -> Names:
+    """The cells by which messages to these groups are numbered; nothing if these are simply the groups."""
+    cells = cells_of(groups)
+    return cells if cells != groups else ()
+
+
+@lru_cache(SETS_REMEMBERED)
 def within(cell: str, groups: Names) -> Names:
     """Those that live in the cell."""
     return tuple(group for group in groups if cell_of(group) == cell)

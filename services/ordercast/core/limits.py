@@ -42,6 +42,8 @@ BATCH_BYTES_MAX = 512 << 10
 REQUEST_MESSAGES_MAX = 16_384
 PRODUCER_BYTES_MAX = 160
 OPEN_TOKEN_BYTES_MAX = 64
+#: Groups of which a client asks at once where they live.
+LOCATED_MAX = 1024
 #: Requests of one frame of a stream, and their bytes beside the largest of them.
 FRAME_REQUESTS_MAX = 16_384
 FRAME_BYTES_MAX = 8 << 20
@@ -154,6 +156,7 @@ def table(
         "PublishRequest": of_request,
         "PublishRequest.producer": PRODUCER_BYTES_MAX,
         "PublishRequest.groups": Many(groups_max, name),
+        "PublishRequest.cells": Many(groups_max, name),
         "PublishRequest.messages": Many(max(messages_max, REQUEST_MESSAGES_MAX)),
         "PublishRequest.session": TOKEN_BYTES_MAX,
         "PublishRequest.open_token": OPEN_TOKEN_BYTES_MAX,
@@ -165,6 +168,7 @@ def table(
         "MessageField.name": AROUND_BYTES_MAX,
         "MessageField.value": AROUND_BYTES_MAX,
         "PublishStreamRequest.requests": Many(FRAME_REQUESTS_MAX),
+        "PublishStreamRequest.locate": Many(LOCATED_MAX, name),
     }
     publishing["PublishStreamRequest"] = FRAME_BYTES_MAX + of_request
     names = _each(_NAMES, name)

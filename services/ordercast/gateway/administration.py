@@ -91,7 +91,7 @@ class Administration:
         return api.DescribeGroupResponse(group=group, replicas=replicas, learners=learning)
 
     async def _describe_at(self, group: Group, names: Iterable[str]) -> list[api.ReplicaStatus]:
-        found = await self.reading.describe(Group(id=group.id, replicas=names))
+        found = await self.reading.describe(Group(id=group.id, cell=group.cell, replicas=names))
         return [
             api.ReplicaStatus(node=name, error=at) if isinstance(at, str) else api.ReplicaStatus(node=name, log=at)
             for name, at in found.items()

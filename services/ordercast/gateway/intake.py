@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ordercast.core.cells import cell_of, cells_of
+from ordercast.core.cells import cell_of, cells_of, told_cells
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import group_name
 from ordercast.core.machine import NodesJudged, Receive, Send
@@ -218,6 +218,7 @@ class Intake:
             credits=self.machine.credits(client, request.producer),
             open_token=request.open_token,
             retry_after_ms=round(refusal.retry_after_s * 1000),
+            cells=told_cells(tuple(sorted(request.groups))),
         )
         self.machine.out.append(Send((client,), reply))
 

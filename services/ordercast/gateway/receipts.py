@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from ordercast.core.cells import Placed, Tally, placed, runs_of, within
+from ordercast.core.cells import Placed, Tally, placed, runs_of, told_cells, within
 from ordercast.core.errors import InvariantBroken
 from ordercast.core.submission import Groups, Submission
 from ordercast.gateway.opened import Open
@@ -116,6 +116,7 @@ def _about(base: PublishReply, run: Run) -> PublishReply:
     reply = PublishReply()
     reply.CopyFrom(base)
     reply.groups[:] = run.groups
+    reply.cells[:] = told_cells(run.groups)
     reply.first_sequence, reply.count = run.first_sequence, run.messages
     return reply
 
