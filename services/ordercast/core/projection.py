@@ -7,7 +7,7 @@ whoever can read one can read the other, and pages, clients and audits need not 
 from collections.abc import Iterator
 
 from ordercast.core.cells import Tally, runs_of, targets_of
-from ordercast.v1.common_pb2 import Batch, Message, ProducerRange, RangeOutcome, Span
+from ordercast.v1.common_pb2 import Batch, Header, Message, ProducerRange, RangeOutcome, Span
 from ordercast.v1.sequencer_pb2 import LogEntry
 
 
@@ -35,13 +35,7 @@ def projected(cell: str, group: str, entry: LogEntry) -> LogEntry:
     kept: list[Message] = []
     for at, range_, sequence, count, target in _new_runs(entry):
         if has_group[target]:
-            ours.ranges.add(
-                producer=range_.producer,
-                epoch=range_.epoch,
-                first_sequence=sequence,
-                count=count,
-                client=range_.client,
-            )
+            _add_range(ours, range_, sequence, count)
             result.outcomes.append(_fresh(sequence, count, offset, entry.order_key))
             kept += messages[at : at + count]
             offset += count
@@ -89,3 +83,40 @@ def _new_runs(entry: LogEntry) -> Iterator[tuple[int, ProducerRange, int, int, i
                 if low < high:
                     yield start + low - range_.first_sequence, range_, low, high - low, target
         start += range_.count
+
+
+# ---------------------------------------------------------------------------------------------------------- live
+
+
+def is_for(group: str, entry: LogEntry) -> bool:
+    return any(group in target.groups for target in entry.envelope.header.targets)
+
+
+def projected_live(group: str, entry: LogEntry) -> LogEntry:
+    """Of an entry without verdicts, which has no place in a log yet: the messages for the group."""
+    header = entry.envelope.header
+    result = _without_messages(entry)
+    messages = Batch.FromString(entry.envelope.body).messages
+    has_group = [group in target for target in targets_of(header)]
+    kept: list[Message] = []
+    start = 0
+    for range_ in header.ranges:
+        at = 0
+        for target, count in runs_of(range_):
+            if has_group[target]:
+                _add_range(result.envelope.header, range_, range_.first_sequence + at, count)
+                kept += messages[start + at : start + at + count]
+            at += count
+        start += range_.count
+    result.envelope.body = Batch(messages=kept).SerializeToString()
+    return result
+
+
+def _add_range(header: Header, range_: ProducerRange, sequence: int, count: int) -> None:
+    header.ranges.add(
+        producer=range_.producer,
+        epoch=range_.epoch,
+        first_sequence=sequence,
+        count=count,
+        client=range_.client,
+    )

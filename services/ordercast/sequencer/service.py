@@ -5,6 +5,8 @@ from typing import ClassVar
 
 import structlog
 
+from ordercast.core.cells import cell_of
+from ordercast.core.ids import unpack_u64
 from ordercast.core.machine import HoldsUp, Machine, TellsReaders
 from ordercast.core.members import holders_of
 from ordercast.protocols.catalogue import named
@@ -32,6 +34,7 @@ class Sequencer:
         node.logs.holds = self._holds
         node.logs.describe_view = self._describe_view
         node.logs.read_besides = self._read_besides
+        node.logs.end_of = self._end_of
         self._changed = asyncio.Event()
         node.logs.mend = self.repair.mend
         node.host.mend = lambda damaged: asyncio.ensure_future(self.repair.mend(damaged))
@@ -52,6 +55,16 @@ class Sequencer:
     def _read_besides(self, group: str) -> bytes:
         machine = self._telling_machine(group)
         return machine.read_besides(group) if machine is not None else b""
+
+    def _end_of(self, address: str) -> int:
+        """Of a group that shares its cell, as the machine has it on disk."""
+        cell = self.node.directory.cells.get(cell_of(address))
+        domain = self.node.directory.domains.get(cell.domain) if cell is not None else None
+        if domain is None:
+            return 0
+        key = named(domain.protocol).records.end_of(address)
+        value = self.node.storage.record(domain.name, domain.protocol, key)
+        return unpack_u64(value) if value is not None else 0
 
     def _telling_machine(self, group: str) -> TellsReaders | None:
         """The machine of the group's domain, if it has something to tell of its logs beside their entries."""

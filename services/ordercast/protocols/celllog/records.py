@@ -12,9 +12,10 @@ from ordercast.core.ids import pack_u64
 from ordercast.protocols.celllog.idempotence import PRODUCER as PRODUCER
 from ordercast.protocols.celllog.idempotence import SPAN as SPAN
 from ordercast.protocols.celllog.idempotence import Record
+from ordercast.protocols.group_records import GROUP_END as GROUP_END
+from ordercast.protocols.group_records import group_end
 
 COPIED = b"y"
-GROUP_END = b"e"
 #: Each key of these kinds begins with the name of its group.
 OF_LOGS = (PRODUCER, SPAN, COPIED, GROUP_END)
 
@@ -44,7 +45,7 @@ def copied_record(group: str, position: int | None) -> Record:
 
 
 def group_end_record(cell: str, address: str, offset: int | None) -> Record:
-    return (in_group(GROUP_END, cell, address.encode()), None if offset is None else pack_u64(offset))
+    return (group_end(cell, address), None if offset is None else pack_u64(offset))
 
 
 def address_in(key: bytes) -> str:
