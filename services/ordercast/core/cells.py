@@ -73,6 +73,11 @@ def groups_within(cell: str, header: Header) -> Names:
     return tuple(sorted(dict.fromkeys(group for target in targets_of(header) for group in within(cell, target))))
 
 
+def names_group(header: Header, address: str) -> bool:
+    """Whether messages of the envelope may be for this group of a shared cell."""
+    return any(address in target.groups for target in header.targets)
+
+
 def runs_of(range_: ProducerRange) -> Iterator[tuple[int, int]]:
     """Of a range with runs: the index of a target, and how many messages are for it."""
     runs = list(range_.runs)

@@ -70,6 +70,15 @@ def group_name(id_: str) -> str:
     return id_.rpartition("/")[2].partition("#")[0]
 
 
+def group_number(id_: str) -> int:
+    """The number in a group's or a cell's id, which no other one has had.
+
+    >>> group_number("orders#17")
+    17
+    """
+    return int(id_.rpartition("#")[2])
+
+
 def short(id_: bytes) -> str:
     """An envelope id as people read it: incarnation.counter."""
     return f"{incarnation_of(id_)}.{counter_of(id_)}"

@@ -40,11 +40,11 @@ class Sequencer:
         node.host.mend = lambda damaged: asyncio.ensure_future(self.repair.mend(damaged))
 
     def _serves(self, group: str) -> bool:
-        found = self.node.directory.groups.get(group)
+        found = self.node.directory.cells.get(group)
         return found is not None and self.node.name in found.replicas and self.node.name not in found.lost
 
     def _holds(self, group: str) -> bool:
-        found = self.node.directory.groups.get(group)
+        found = self.node.directory.cells.get(group)
         return found is not None and self.node.name in holders_of(found)
 
     def _describe_view(self, group: str, found: DescribeReplicaResponse) -> None:
@@ -68,7 +68,7 @@ class Sequencer:
 
     def _telling_machine(self, group: str) -> TellsReaders | None:
         """The machine of the group's domain, if it has something to tell of its logs beside their entries."""
-        known = self.node.directory.groups.get(group)
+        known = self.node.directory.cells.get(group)
         domain = self.node.directory.domains.get(known.domain) if known is not None else None
         slot = self.node.host.slots.get((domain.name, domain.protocol)) if domain is not None else None
         return slot.machine if slot is not None and isinstance(slot.machine, TellsReaders) else None
@@ -120,7 +120,7 @@ class Sequencer:
         meters.gauge(names.METRIC_ORDER_WAITING_AGE).replace(ages)
         positions: dict[Labels, float] = {}
         for id_ in self.node.storage.groups():
-            group = self.node.directory.groups.get(id_)
+            group = self.node.directory.cells.get(id_)
             if group is not None and self._serves(id_):
                 positions[(group.domain, group.name)] = self.node.writer.own_bounds(id_).ends
         meters.gauge(names.METRIC_DELIVERY_POSITION).replace(positions)

@@ -263,7 +263,7 @@ class ListDomainsResponse(_message.Message):
     def __init__(self, domains: _Optional[_Iterable[_Union[_membership_pb2.Domain, _Mapping]]] = ...) -> None: ...
 
 class CreateGroupRequest(_message.Message):
-    __slots__ = ("name", "domain", "replicas", "retention", "settings")
+    __slots__ = ("name", "domain", "replicas", "retention", "settings", "own_cell", "beside", "shared")
     class SettingsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -276,12 +276,18 @@ class CreateGroupRequest(_message.Message):
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
     RETENTION_FIELD_NUMBER: _ClassVar[int]
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    OWN_CELL_FIELD_NUMBER: _ClassVar[int]
+    BESIDE_FIELD_NUMBER: _ClassVar[int]
+    SHARED_FIELD_NUMBER: _ClassVar[int]
     name: str
     domain: str
     replicas: int
     retention: _membership_pb2.Retention
     settings: _containers.ScalarMap[str, str]
-    def __init__(self, name: _Optional[str] = ..., domain: _Optional[str] = ..., replicas: _Optional[int] = ..., retention: _Optional[_Union[_membership_pb2.Retention, _Mapping]] = ..., settings: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    own_cell: bool
+    beside: str
+    shared: bool
+    def __init__(self, name: _Optional[str] = ..., domain: _Optional[str] = ..., replicas: _Optional[int] = ..., retention: _Optional[_Union[_membership_pb2.Retention, _Mapping]] = ..., settings: _Optional[_Mapping[str, str]] = ..., own_cell: _Optional[bool] = ..., beside: _Optional[str] = ..., shared: _Optional[bool] = ...) -> None: ...
 
 class CreateGroupResponse(_message.Message):
     __slots__ = ("group",)
@@ -386,7 +392,7 @@ class DescribeClusterRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class DescribeClusterResponse(_message.Message):
-    __slots__ = ("cluster_id", "revision", "nodes", "domains", "groups", "gateway", "level")
+    __slots__ = ("cluster_id", "revision", "nodes", "domains", "groups", "gateway", "level", "cells")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
@@ -394,6 +400,7 @@ class DescribeClusterResponse(_message.Message):
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     GATEWAY_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
+    CELLS_FIELD_NUMBER: _ClassVar[int]
     cluster_id: bytes
     revision: int
     nodes: _containers.RepeatedCompositeFieldContainer[_membership_pb2.Node]
@@ -401,7 +408,46 @@ class DescribeClusterResponse(_message.Message):
     groups: _containers.RepeatedCompositeFieldContainer[_membership_pb2.Group]
     gateway: str
     level: int
-    def __init__(self, cluster_id: _Optional[bytes] = ..., revision: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[_membership_pb2.Node, _Mapping]]] = ..., domains: _Optional[_Iterable[_Union[_membership_pb2.Domain, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[_membership_pb2.Group, _Mapping]]] = ..., gateway: _Optional[str] = ..., level: _Optional[int] = ...) -> None: ...
+    cells: _containers.RepeatedCompositeFieldContainer[Cell]
+    def __init__(self, cluster_id: _Optional[bytes] = ..., revision: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[_membership_pb2.Node, _Mapping]]] = ..., domains: _Optional[_Iterable[_Union[_membership_pb2.Domain, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[_membership_pb2.Group, _Mapping]]] = ..., gateway: _Optional[str] = ..., level: _Optional[int] = ..., cells: _Optional[_Iterable[_Union[Cell, _Mapping]]] = ...) -> None: ...
+
+class Cell(_message.Message):
+    __slots__ = ("cell", "groups")
+    CELL_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    cell: _membership_pb2.Group
+    groups: int
+    def __init__(self, cell: _Optional[_Union[_membership_pb2.Group, _Mapping]] = ..., groups: _Optional[int] = ...) -> None: ...
+
+class ListCellsRequest(_message.Message):
+    __slots__ = ("domain",)
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    domain: str
+    def __init__(self, domain: _Optional[str] = ...) -> None: ...
+
+class ListCellsResponse(_message.Message):
+    __slots__ = ("cells",)
+    CELLS_FIELD_NUMBER: _ClassVar[int]
+    cells: _containers.RepeatedCompositeFieldContainer[Cell]
+    def __init__(self, cells: _Optional[_Iterable[_Union[Cell, _Mapping]]] = ...) -> None: ...
+
+class DescribeCellRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class DescribeCellResponse(_message.Message):
+    __slots__ = ("cell", "replicas", "learners", "groups")
+    CELL_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    LEARNERS_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    cell: Cell
+    replicas: _containers.RepeatedCompositeFieldContainer[ReplicaStatus]
+    learners: _containers.RepeatedCompositeFieldContainer[ReplicaStatus]
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, cell: _Optional[_Union[Cell, _Mapping]] = ..., replicas: _Optional[_Iterable[_Union[ReplicaStatus, _Mapping]]] = ..., learners: _Optional[_Iterable[_Union[ReplicaStatus, _Mapping]]] = ..., groups: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ChangeReplicasRequest(_message.Message):
     __slots__ = ("group", "change", "node", "to", "request_id")

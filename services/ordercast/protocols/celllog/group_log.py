@@ -96,6 +96,12 @@ class GroupLog:
         changes, self._changes = self._changes, []
         return self.producers.changes() + changes
 
+    def forget_group(self, address: str) -> list[Record]:
+        """A group of this cell is gone, and nothing names it any more."""
+        if self.ends.pop(address, None) is None:
+            return []
+        return [group_end_record(self.name, address, None)]
+
     def clear(self) -> list[Record]:
         """Forget what the log led to, and delete it from the disk: a state replaces it, or the replica is gone."""
         ends, self.ends = self.ends, {}

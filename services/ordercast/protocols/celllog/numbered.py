@@ -22,6 +22,7 @@ from ordercast.core.machine import (
     Effect,
     Ended,
     Event,
+    GroupsRemoved,
     LogRead,
     Observe,
     Persist,
@@ -166,6 +167,8 @@ class NumberedMachine(LogMachine[NumberedLog], ABC):
             case Ended():
                 self._ended[event.process] = max(event.incarnation, self._ended.get(event.process, 0))
                 self.forget()
+            case GroupsRemoved():
+                self.forget_groups(event)
             case Retired():
                 self._retired_below = max(event.below, self._retired_below)
                 self.forget()

@@ -33,6 +33,7 @@ from ordercast.core.machine import (
     Ended,
     Event,
     GroupsClosed,
+    GroupsRemoved,
     Hand,
     InstanceClosed,
     LogRead,
@@ -144,6 +145,7 @@ class Scalatom(LogMachine[Replica]):
             Advance: self._on_advance,
             ViewChanged: self.groups.on_view,
             GroupsClosed: lambda event: None,  # gateways take nothing new; what is here is ordered as ever
+            GroupsRemoved: self.forget_groups,
             Start: self._on_start,
         }
         self._on_message: dict[type, Callable[[Receive], None]] = {
