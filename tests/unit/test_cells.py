@@ -232,7 +232,7 @@ def test_live_entries_show_each_group_its_own_messages():
     assert sum(range_.count for range_ in ours.envelope.header.ranges) == len(messages)
 
 
-# ------------------------------------------------------------------------------------------------------------ index
+# ----------------------------------------------------------------------------------------------------------- index
 
 
 @pytest.fixture

@@ -6,20 +6,21 @@ whoever can read one can read the other, and pages, clients and audits need not 
 
 from collections.abc import Iterator
 
-from ordercast.core.cells import Tally, runs_of, targets_of
+from ordercast.core.cells import Tally, runs_of, shares_cell, targets_of
 from ordercast.v1.common_pb2 import Batch, Header, Message, ProducerRange, RangeOutcome, Span
 from ordercast.v1.sequencer_pb2 import LogEntry
 
 
 def ends_after(cell: str, entry: LogEntry) -> dict[str, tuple[int, int]]:
-    """For each group of the cell that has new messages in an entry: the offset of the first, and the next one."""
+    """Of groups that share the cell and have new messages in an entry: the first's offset, and the next one."""
     tally = _tally(cell, entry)
     before = dict(tally.ends)
     for range_, outcome in zip(entry.envelope.header.ranges, entry.outcomes, strict=True):
         for span in outcome.spans:
             if not span.duplicate:
                 tally.take(range_, span.first_sequence, span.first_sequence + span.count)
-    return {group: (before[group], end) for group, end in tally.ends.items() if end > before[group]}
+    moved = {group: (before[group], end) for group, end in tally.ends.items() if end > before[group]}
+    return {group: offsets for group, offsets in moved.items() if shares_cell(group)}
 
 
 def projected(cell: str, group: str, entry: LogEntry) -> LogEntry:

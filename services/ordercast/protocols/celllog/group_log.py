@@ -8,7 +8,7 @@ replicas that have the same entries reach the same verdicts.
 
 from dataclasses import dataclass
 
-from ordercast.core.cells import Tally, groups_within
+from ordercast.core.cells import Tally, groups_within, shares_cell
 from ordercast.core.view import Group
 from ordercast.protocols.celllog.idempotence import ProducerTable, Record
 from ordercast.protocols.celllog.records import copied_record, group_end_record
@@ -71,7 +71,11 @@ class GroupLog:
 
     def bases(self, header: Header) -> list[int]:
         """Where the cell's groups end before an envelope with targets, for `LogEntry.bases`."""
-        return [self.ends.get(group, 0) for group in groups_within(self.name, header)] if header.targets else []
+        return [self._end_of(group) for group in groups_within(self.name, header)] if header.targets else []
+
+    def _end_of(self, group: str) -> int:
+        """A group that has the cell to itself ends where the cell's own count does."""
+        return self.ends.get(group, 0) if shares_cell(group) else self.offset
 
     def judge(self, header: Header, groups: tuple[str, ...], sn: int, order_key: bytes) -> list[RangeOutcome]:
         """One outcome per range of an entry that comes next in the log; offsets move on by what is new."""
@@ -87,7 +91,7 @@ class GroupLog:
 
     def _move_ends(self, ends: dict[str, int]) -> None:
         for group, end in ends.items():
-            if end != self.ends.get(group, 0):
+            if shares_cell(group) and end != self.ends.get(group, 0):
                 self.ends[group] = end
                 self._changes.append(group_end_record(self.name, group, end))
 
