@@ -4,8 +4,9 @@ from math import inf
 
 import pytest
 
+from ordercast.client import lanes as lanes_module
 from ordercast.client import session as session_module
-from ordercast.client.backoff import BACKOFF_S_MAX, backoff_s, wait_s
+from ordercast.client.backoff import BACKOFF_S_MAX, SPREAD, backoff_s, wait_s
 from ordercast.client.errors import (
     DeadlineExceeded,
     FailedPrecondition,
@@ -17,7 +18,7 @@ from ordercast.client.errors import (
     ResourceExhausted,
     Unavailable,
 )
-from ordercast.client.session import SPREAD, Session
+from ordercast.client.session import Session
 from ordercast.client.session_tokens import merge
 from ordercast.client.types import Receipt, message_id
 from ordercast.core.limits import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX
@@ -630,7 +631,7 @@ def test_what_a_message_waits_to_show_keeps_its_room_in_the_token():
 
 
 def test_the_number_of_sets_is_bounded(monkeypatch):
-    monkeypatch.setattr(session_module, "LANES_MAX", 2)
+    monkeypatch.setattr(lanes_module, "LANES_MAX", 2)
     world = connected()
     for groups in (AB, B, A):
         number = world.publish(groups)

@@ -25,7 +25,7 @@ SEEDS = (5, 1, 31, 12, 41, 47, 34, 36, 0, 7, 42, 18)
 ROLES = ("scalatom", "acceptor", "proposer", "gateway")
 HANDLED = (*Scalatom.handles, *Acceptor.handles, *Proposer.handles, *Gateway("g1", ScalatomSubmission).handles)
 REST_S = 1.0
-#: An acceptor that hides its vote, or makes one up, can have two values decided, where it takes part in several runs.
+#: An acceptor that hides its vote, or makes one up, can have two values decided.
 OF_VOTES = (Promise,)
 
 

@@ -4,6 +4,8 @@ from ordercast.client.errors import OrdercastError
 
 BACKOFF_S = 0.05
 BACKOFF_S_MAX = 2.0
+#: By how much of itself a wait that a gateway asked for is lengthened at most.
+SPREAD = 0.25
 
 
 def backoff_s(failures: int, chance: float) -> float:

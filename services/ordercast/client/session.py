@@ -24,19 +24,19 @@ from itertools import islice
 from math import inf
 from typing import Generic
 
-from ordercast.client.backoff import BACKOFF_S_MAX, backoff_s
+from ordercast.client.backoff import BACKOFF_S_MAX, SPREAD, backoff_s
 from ordercast.client.errors import (
     DeadlineExceeded,
     FailedPrecondition,
     Fenced,
     InvalidArgument,
     OrdercastError,
-    OutcomeUnknown,
     ResourceExhausted,
     Unavailable,
-    of_status,
 )
 from ordercast.client.lane import H, Item, Lane
+from ordercast.client.lanes import Lanes
+from ordercast.client.outcomes import refusal_of, unknown
 from ordercast.client.places import Places, told_as
 from ordercast.client.session_tokens import merge
 from ordercast.client.types import Groups, Placed, Receipt, id_prefix
@@ -63,15 +63,11 @@ IN_FLIGHT_BYTES_MAX = 64 << 20
 FRAME_BYTES_MAX = 4 << 20
 #: A request that opens a producer, without its session token.
 OPENING_BYTES_MAX = 8 << 10
-#: Sets of cells whose numbers are remembered.
-LANES_MAX = 16_384
 
 #: How long a gateway may be silent while it owes us something, be it its first word. Doubles until the next
 #: receipt.
 PATIENCE_S = 3.0
 PATIENCE_S_MAX = 6.0
-#: By how much of itself a wait that a gateway asked for is lengthened at most.
-SPREAD = 0.25
 
 
 class Session(Generic[H]):
@@ -110,7 +106,7 @@ class Session(Generic[H]):
         self.retry_at: float | None = None
         #: Why the latest stream or request failed.
         self.trouble: OrdercastError | None = None
-        self.lanes: dict[Groups, Lane[H]] = {}
+        self.lanes: Lanes[H] = Lanes(is_named=is_named)
         self.opening: dict[Groups, Lane[H]] = {}
         #: By ticket: not written on this stream, and written on this stream without an answer.
         self.queue: deque[Item[H]] = deque()
@@ -124,8 +120,6 @@ class Session(Generic[H]):
         self._dialed_at = self._heard_at = 0.0
         self._patience_s = self.patience_s = patience_s
         self._deadline_next = inf
-        #: A set that we do not know may be one that we used and forgot.
-        self._has_forgotten_lanes = False
         self._settled: list[tuple[H, Receipt | OrdercastError]] = []
 
     # ------------------------------------------------------------------------------------------- intake
@@ -187,7 +181,11 @@ class Session(Generic[H]):
         """What waited without a place goes on in a lane."""
         for before, groups in found:
             items = [item for item in self.queue if item.lane is before]
-            lane = self._lane(groups)
+            try:
+                lane = self._lane(groups)
+            except ResourceExhausted as error:
+                self._give_up([(item, error) for item in items])
+                continue
             for item in items:
                 item.lane = lane
             lane.pending += len(items)
@@ -198,22 +196,10 @@ class Session(Generic[H]):
         cells = self.places.cells_of(groups)
         lane = self.lanes.get(cells)
         if lane is None:
-            self._forget_a_lane()
-            is_new = not (self.is_named or self._has_forgotten_lanes)
-            prefix = id_prefix(self.owner + self.producer, cells)
-            lane = self.lanes[cells] = Lane(cells, groups, prefix, is_open=is_new, is_known=is_new)
+            lane = self.lanes.add(cells, groups, id_prefix(self.owner + self.producer, cells))
+            # One that had to make room may have waited to be opened, for messages that were given up since.
+            self.opening = {c: opening for c, opening in self.opening.items() if c in self.lanes}
         return lane
-
-    def _forget_a_lane(self) -> None:
-        """Its numbers can be learned again by opening it. But a named producer would then fence its successor."""
-        if len(self.lanes) < LANES_MAX:
-            return
-        idle = next((lane for lane in self.lanes.values() if lane.pending == 0), None)
-        if self.is_named or idle is None:
-            raise ResourceExhausted(f"a producer may use {LANES_MAX} different sets of cells")
-        self.opening.pop(idle.cells, None)
-        del self.lanes[idle.cells]
-        self._has_forgotten_lanes = True
 
     def _open(self, lane: Lane[H]) -> None:
         """Nothing is written to the set until it is open."""
@@ -403,8 +389,8 @@ class Session(Generic[H]):
     def _belong_to(self, owner: bytes) -> None:
         """Message ids show producers as deliveries do: with what gateways know of our certificate."""
         self.owner = owner
-        for cells, lane in self.lanes.items():
-            lane.prefix = id_prefix(owner + self.producer, cells)
+        for lane in self.lanes.values():
+            lane.prefix = id_prefix(owner + self.producer, lane.cells)
 
     def received(self, stream: int, response: PublishStreamResponse, now: float, chance: float) -> None:
         if stream != self.stream:
@@ -472,7 +458,7 @@ class Session(Generic[H]):
             item.stream = 0
         if not items:
             return
-        error = _refusal(reply)
+        error = refusal_of(reply)
         if reply.status in (PUBLISH_STATUS_INVALID_ARGUMENT, PUBLISH_STATUS_NOT_FOUND):
             self.places.forget(reply.groups)
             self._on_wrong(lane, items, error)
@@ -524,7 +510,7 @@ class Session(Generic[H]):
         in_doubt = any(item.doubts for item in items)
         for item in items:
             self._remove(item)
-            self._settle(item, _unknown(error.message) if item.doubts else error)
+            self._settle(item, unknown(error.message) if item.doubts else error)
         self._mend(lane, first, in_doubt=in_doubt)
 
     def _on_other_epoch(self, lane: Lane[H], items: list[Item[H]], epoch: int) -> None:
@@ -574,7 +560,7 @@ class Session(Generic[H]):
             self._patience_s = self.patience_s
             self._go_on(lane, reply.epoch, reply.last_sequence)
             return
-        error = _refusal(reply)
+        error = refusal_of(reply)
         if reply.status in (PUBLISH_STATUS_INVALID_ARGUMENT, PUBLISH_STATUS_NOT_FOUND):
             self.places.forget(reply.groups)
             self._on_cannot_open(lane, error)
@@ -602,7 +588,7 @@ class Session(Generic[H]):
             self.queue = deque(item for item in self.queue if item.ticket not in doubtful)
             for item in doubtful.values():
                 self._remove(item)
-                self._settle(item, _unknown("the groups no longer know whether they have it"))
+                self._settle(item, unknown("the groups no longer know whether they have it"))
         lane.unnumber(last_sequence + 1)
 
     def _on_cannot_open(self, lane: Lane[H], error: OrdercastError) -> None:
@@ -613,7 +599,7 @@ class Session(Generic[H]):
         self.queue = deque(item for item in self.queue if item.lane is not lane)
         for item in items:
             self._remove(item)
-            self._settle(item, _unknown(error.message) if item.doubts else error)
+            self._settle(item, unknown(error.message) if item.doubts else error)
 
     # --------------------------------------------------------------------------------------------- time
 
@@ -657,7 +643,7 @@ class Session(Generic[H]):
             if item.deadline > now:
                 self._deadline_next = min(self._deadline_next, item.deadline)
             elif item.doubts:
-                self._settle(item, _unknown("no receipt within the timeout"))
+                self._settle(item, unknown("no receipt within the timeout"))
                 item.handle = None
             else:
                 overdue.append((item, item.refusal or late))
@@ -691,7 +677,7 @@ class Session(Generic[H]):
         for item in items:
             self._remove(item)
             closed = "the connection was closed"
-            self._settle(item, _unknown(closed) if item.doubts else Unavailable(closed))
+            self._settle(item, unknown(closed) if item.doubts else Unavailable(closed))
 
     # ----------------------------------------------------------------------------------------- outcomes
 
@@ -713,12 +699,3 @@ class Session(Generic[H]):
             item.lane.items.pop(item.sequence, None)
         item.lane.pending -= 1
         self.bytes -= item.size
-
-
-def _refusal(reply: PublishReply) -> OrdercastError:
-    told = reply.retry_after_ms / 1000 if reply.retry_after_ms else None
-    return of_status(reply.status, reply.detail, retry_after=told)
-
-
-def _unknown(why: str) -> OutcomeUnknown:
-    return OutcomeUnknown(f"the message may be stored, or still become so: {why}")
