@@ -105,7 +105,7 @@ class Directory:
         #: What is placed, by id: groups that have a cell to themselves, and the cells that others share. What
         #: views cost goes with their number; other groups are entries in tables.
         self.cells: dict[str, Group] = {}
-        #: How many groups live in each cell that groups share.
+        #: The cells that groups share, by id, with how many groups live there.
         self.groups_in: dict[str, int] = {}
         #: The highest number that a group or a cell has got.
         self.group_last = 0
@@ -228,6 +228,7 @@ class Directory:
             self.domains[domain.name] = domain
         for cell in change.cells:
             self._place(cell)
+            self.groups_in.setdefault(cell.id, 0)
         for group in change.groups:
             self._learn(group)
         if change.reset:
@@ -257,7 +258,7 @@ class Directory:
             if group.state == GROUP_STATE_DELETING:
                 self.deleting[group.id] = group
             if group.cell and known is None:
-                self.groups_in[group.cell] = self.groups_in.get(group.cell, 0) + 1
+                self.groups_in[group.cell] += 1
         if not group.cell:
             self._place(group)
 

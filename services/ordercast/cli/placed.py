@@ -1,0 +1,41 @@
+"""What has replicas: a group that has a cell to itself, or a cell that groups share."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ordercast.client.sync import SyncConnection
+    from ordercast.v1.gateway_pb2 import DescribeCellResponse, DescribeGroupResponse
+    from ordercast.v1.membership_pb2 import Group
+
+
+def as_group(found: "DescribeCellResponse") -> "DescribeGroupResponse":
+    """A cell described as a group is that has it to itself."""
+    from ordercast.v1.gateway_pb2 import DescribeGroupResponse
+
+    return DescribeGroupResponse(group=found.cell.cell, replicas=found.replicas, learners=found.learners)
+
+
+def is_shared_cell(client: "SyncConnection", placed: "Group") -> bool:
+    """Whether a change of replicas is one of a cell, by what it was answered with."""
+    from ordercast.client.errors import Unimplemented
+
+    try:
+        return any(one.cell.id == placed.id for one in client.cells(placed.domain))
+    except Unimplemented:  # by a gateway with older software, where groups share nothing
+        return False
+
+
+def describing(client: "SyncConnection", placed: "Group") -> "Callable[[], DescribeGroupResponse]":
+    """What to call to see how far it is."""
+    if is_shared_cell(client, placed):
+        return lambda: as_group(client.describe_cell(placed.id))
+    return lambda: client.describe_group(placed.name)
+
+
+def groups_text(found: "DescribeCellResponse") -> str:
+    """How many groups live in a cell, and the names of some."""
+    if not found.groups:
+        return str(found.cell.groups)
+    more = ", ..." if found.cell.groups > len(found.groups) else ""
+    return f"{found.cell.groups}: {', '.join(found.groups)}{more}"
