@@ -38,6 +38,13 @@ UNIT_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 Name = Annotated[str, typer.Argument(help="The group.", autocompletion=completion.groups)]
 # Where a group lives.
+Ordering = Annotated[
+    str,
+    typer.Option(
+        help="The domain that they are ordered in: default, or that of the group that they live with.",
+        autocompletion=completion.domains,
+    ),
+]
 Shared = Annotated[
     bool, typer.Option("--shared", help="In a cell with other groups of the domain, which makes it cheap.")
 ]
@@ -67,13 +74,7 @@ Placed = Annotated[
 def create(
     connection: Connection,
     names: Annotated[list[str], typer.Argument(metavar="NAME", help="The groups.")],
-    domain: Annotated[
-        str,
-        typer.Option(
-            help="The domain that they are ordered in; that of the other group, if there is one, or else default.",
-            autocompletion=completion.domains,
-        ),
-    ] = "",
+    domain: Ordering = "",
     replicas: Annotated[
         int,
         typer.Option(min=0, max=1 << 31, help="Copies of each; 0: one on each node that is there, at most three."),
