@@ -99,9 +99,8 @@ class Session(Generic[H]):
         #: Counts up; the driver takes it modulo its addresses.
         self.gateway = 0
         #: The number of the stream in use; 0 if there is none.
-        self.stream = 0
+        self.stream = self.credits = 0
         self.is_ready = False
-        self.credits = 0
         #: When to come back after a refusal or a loss.
         self.retry_at: float | None = None
         #: Why the latest stream or request failed.

@@ -1,7 +1,8 @@
 """What an entry of a cell's log is for one group of the cell.
 
 Readers of a group get its messages and nobody else's, in entries that look as if the group had the cell to itself:
-whoever can read one can read the other, and pages, clients and audits need not know of cells.
+whoever can read one can read the other, and pages and clients need not know of cells. Only targets and runs are
+still there, so that an audit sees for which other groups a message was.
 """
 
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ def projected(cell: str, group: str, entry: LogEntry) -> LogEntry:
     kept: list[Message] = []
     for at, range_, sequence, count, target in _new_runs(entry):
         if has_group[target]:
-            _add_range(ours, range_, sequence, count)
+            _add_range(ours, range_, sequence, count, target)
             result.outcomes.append(_fresh(sequence, count, offset, entry.order_key))
             kept += messages[at : at + count]
             offset += count
@@ -61,7 +62,6 @@ def _without_messages(entry: LogEntry) -> LogEntry:
     header = result.envelope.header
     header.CopyFrom(entry.envelope.header)
     header.ClearField("ranges")
-    header.ClearField("targets")
     return result
 
 
@@ -105,7 +105,7 @@ def projected_live(group: str, entry: LogEntry) -> LogEntry:
         at = 0
         for target, count in runs_of(range_):
             if has_group[target]:
-                _add_range(result.envelope.header, range_, range_.first_sequence + at, count)
+                _add_range(result.envelope.header, range_, range_.first_sequence + at, count, target)
                 kept += messages[start + at : start + at + count]
             at += count
         start += range_.count
@@ -113,11 +113,12 @@ def projected_live(group: str, entry: LogEntry) -> LogEntry:
     return result
 
 
-def _add_range(header: Header, range_: ProducerRange, sequence: int, count: int) -> None:
+def _add_range(header: Header, range_: ProducerRange, sequence: int, count: int, target: int) -> None:
     header.ranges.add(
         producer=range_.producer,
         epoch=range_.epoch,
         first_sequence=sequence,
         count=count,
         client=range_.client,
+        runs=(target, count),
     )

@@ -313,7 +313,7 @@ class Directory:
 
     def described(self, group: Group) -> Group:
         """With all that its cell says of its replicas, acceptors, configuration and so on."""
-        if not group.cell:
+        if not group.cell or group.replicas:  # It has a cell to itself, or is described already.
             return group
         found = Group()
         found.CopyFrom(self.cells[group.cell])
