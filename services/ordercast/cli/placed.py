@@ -5,8 +5,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ordercast.client.sync import SyncConnection
-    from ordercast.v1.gateway_pb2 import DescribeCellResponse, DescribeGroupResponse
+    from ordercast.v1.gateway_pb2 import DescribeCellResponse, DescribeClusterResponse, DescribeGroupResponse
     from ordercast.v1.membership_pb2 import Group
+
+
+def placed_in(cluster: "DescribeClusterResponse") -> "list[Group]":
+    """All there is in a cluster."""
+    return [*(group for group in cluster.groups if not group.cell), *(one.cell for one in cluster.cells)]
 
 
 def as_group(found: "DescribeCellResponse") -> "DescribeGroupResponse":
