@@ -37,24 +37,26 @@ class Batching:
         self.untold: dict[str, int] = {}
         #: Envelopes without an answer, by their cells.
         self.unanswered: dict[Groups, int] = {}
-        #: Something changed since envelopes were last filled, so that anything may leave; or one request came that
-        #: may.
+        #: Something changed since envelopes were last filled, so that anything may leave; or requests of these
+        #: producers came that may.
         self.may_fill = False
-        self.came: Producer | None = None
+        self.came: dict[bytes, Producer] = {}
 
     def add(self, producer: Producer, item: Waiting) -> None:
         self.waiting_bytes += item.size
         self.waiting[producer.id] = producer
         # Others could not leave before it came, and to look at all that waits with each request would take long.
         if self._has_room(item.cells) and item.cells not in producer.busy_sets():
-            self.came = producer
+            self.came[producer.id] = producer
+
+    @property
+    def is_due(self) -> bool:
+        """Something may leave."""
+        return self.may_fill or bool(self.came)
 
     def fill(self) -> None:
-        if self.may_fill:
-            self._fill_envelopes(self.waiting.values())
-        elif self.came is not None:
-            self._fill_envelopes([self.came])
-        self.may_fill, self.came = False, None
+        self._fill_envelopes((self.waiting if self.may_fill else self.came).values())
+        self.may_fill, self.came = False, {}
 
     def answered(self, opened: Open) -> None:
         self.may_fill = True
@@ -112,11 +114,13 @@ class Batching:
         return all(self.open_by_cell.get(cell, 0) < share for cell in cells)
 
     def _shall_wait(self, cells: Groups) -> bool:
-        """An envelope is as much work as hundreds of messages: when there is too much, better fewer and full ones.
+        """An envelope is as much work as hundreds of messages: better fewer and full ones.
 
-        So one that is not full then waits until nothing is under way to the same cells.
+        So one that is not full waits while as many are under way to the same cells as it takes to keep their
+        replicas busy. When there is too much, it waits until there is none.
         """
-        return cells in self.unanswered and self.pressure.is_high(self.machine.now)
+        busy = self.unanswered.get(cells, 0)
+        return busy >= self.settings.envelopes_busy or (busy > 0 and self.pressure.is_high(self.machine.now))
 
     # --------------------------------------------------------------------------------------------- an envelope
 

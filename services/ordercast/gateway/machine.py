@@ -7,6 +7,7 @@ nothing on disk. If it dies, clients repeat elsewhere, and delivery tells what i
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ordercast.core.errors import InvariantBroken
@@ -16,6 +17,7 @@ from ordercast.core.machine import (
     Ended,
     Event,
     GroupsClosed,
+    Hand,
     NodesJudged,
     Observe,
     Receive,
@@ -42,7 +44,14 @@ from ordercast.v1.gateway_pb2 import PublishRequest
 from ordercast.v1.membership_pb2 import DomainView
 from ordercast.v1.sequencer_pb2 import EnvelopeDelivered
 
+#: Of the machine, in its process.
+ROLE = "gateway"
 TICK = "gateway"
+
+
+@dataclass(slots=True)
+class Fill(Event):
+    """The machine tells itself to fill envelopes, behind all that came together: so that leaves together, too."""
 
 
 class Gateway:
@@ -74,6 +83,8 @@ class Gateway:
         self.intake = Intake(self)
         self.batching = Batching(self)
         self.is_ticking = False
+        #: It has told itself to fill envelopes.
+        self.is_fill_due = False
         self.out: list[Effect] = []
         self.now = self.wall = 0.0
         self._on_message: dict[type, Callable[[Receive], None]] = {
@@ -108,13 +119,17 @@ class Gateway:
                 self.intake.on_nodes(event)
             case Stopping():
                 self.intake.is_stopping = True
+            case Fill():
+                self.is_fill_due = False
+                self.batching.fill()
             case Start():
                 # A replica in our own process needs no channel.
                 self.incarnation = self.connected[self.process] = event.incarnation
             case _:
                 pass
-        if self.batching.may_fill or self.batching.came is not None:
-            self.batching.fill()
+        if self.batching.is_due and not self.is_fill_due:
+            self.is_fill_due = True
+            self.out.append(Hand(ROLE, Fill(self.now, self.wall)))
         if (self.open or self.batching.waiting) and not self.is_ticking:
             self.is_ticking = True
             self.out.append(SetTimer(TICK, self.settings.tick_s))

@@ -13,6 +13,7 @@ from ordercast.core.machine import Ended
 from ordercast.gateway.budgets import SHARE, Budgets
 from ordercast.gateway.clients import UNJUDGED_MAX, Client, Clients
 from ordercast.gateway.freshness import Freshness
+from ordercast.gateway.machine import ROLE
 from ordercast.gateway.pressure import RETRY_S_MIN
 from ordercast.gateway.translation import Translation, Wrong, owner_of
 from ordercast.runtime.process.node import Node
@@ -34,8 +35,6 @@ from ordercast.v1.gateway_pb2 import (
     PublishStreamResponse,
 )
 
-#: Of the machine, in its process.
-ROLE = "gateway"
 #: A client that does not read its replies is not read from either.
 REPLIES_MAX = 8192
 #: Nor is one that is refused and goes on writing, for a while: with many such, longer, so that a gateway looks at
