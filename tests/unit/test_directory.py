@@ -278,6 +278,7 @@ def heard(*responses):
 def test_a_group_that_shares_its_cell_is_found_by_its_address_and_described_like_any_other():
     c = cell(1, revision=3)
     c.settings["order"] = "yes"
+    c.is_cell = True
     directory = heard(state(9, cells=[c], groups=[light("a", 2, c, revision=4), group("own", 3)], group_last=3))
     a, own = directory.group_by_name["a"], directory.group_by_name["own"]
     assert (directory.address_of(a), directory.address_of(own)) == ("cell-1#1/a#2", "own#3")
@@ -294,6 +295,7 @@ def test_a_group_that_shares_its_cell_is_found_by_its_address_and_described_like
     assert (described.name, described.id, described.cell, described.revision) == ("a", "a#2", "cell-1#1", 4)
     assert (described.configuration, list(described.replicas)) == (1, ["s2", "s1"])
     assert dict(described.settings) == {"order": "yes"}
+    assert not described.is_cell
     assert not a.replicas
 
 

@@ -233,6 +233,8 @@ def test_who_changes_the_replicas_of_a_group_changes_its_cell(cluster, called):
     assert result.code == Code.OK, result.message
     assert (result.group.id, result.group.next.number) == (cell.id, 2)
     assert not cluster.state.groups["x"].HasField("next")
+    again = cluster.change(REPLICA_CHANGE_ADD, to=to, group=called)
+    cluster.refused(again, "another change of the cell cell-1 is under way")
     assert cluster.do(cancel_change=CancelChange(group=called)).group.id == cell.id
 
 
@@ -248,10 +250,10 @@ def test_who_names_a_group_that_is_gone_changes_nothing(cluster):
 def test_damage_and_lost_disks_and_removed_nodes_are_matters_of_cells(cluster):
     cell = cluster.shared("x", replicas=5)
     cluster.end("a")
-    cluster.refused(remove_node(cluster, "a"), "is a member of the group cell-1")
+    cluster.refused(remove_node(cluster, "a"), "is a member of the cell cell-1")
     cluster.give_up("a")
     assert list(cell.lost) == ["a"]
-    cluster.refused(cluster.register("b", ("consensus",), level=5), "holds data of the group cell-1")
+    cluster.refused(cluster.register("b", ("consensus",), level=5), "holds data of the cell cell-1")
 
 
 def remove_node(cluster: Sharing, name: str) -> CommandResult:

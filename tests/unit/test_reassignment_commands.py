@@ -416,9 +416,6 @@ def test_a_gateway_that_is_behind_does_not_end_the_waiting(monkeypatch: pytest.M
     seen = iter([before, begun, before, after])
 
     class Gateways:
-        def cells(self, domain: str) -> list[Any]:
-            return []
-
         def describe_group(self, name: str) -> Any:
             return DescribeGroupResponse(group=next(seen))
 

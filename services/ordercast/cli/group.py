@@ -19,7 +19,7 @@ from ordercast.cli.connection import Connection, connected
 from ordercast.cli.domain import pairs, settings_text
 from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, print_json, print_table, say
-from ordercast.cli.placed import groups_text, is_shared_cell
+from ordercast.cli.placed import groups_text
 from ordercast.cli.views import follow, token_holder
 from ordercast.cli.waiting import NoWait, Patience, Waiting, note
 from ordercast.core.ids import group_name
@@ -27,7 +27,6 @@ from ordercast.core.members import kind_of
 
 if TYPE_CHECKING:
     from ordercast.client.admin import Change
-    from ordercast.client.sync import SyncConnection
     from ordercast.v1.gateway_pb2 import DescribeGroupResponse
     from ordercast.v1.membership_pb2 import Group
 
@@ -359,7 +358,7 @@ def _change(
 ) -> None:
     with connection.client() as client:
         group = client.change_replicas(name, change, node=node, to=to)
-        what = _what_changes(client, name, group)
+        what = _what_changes(name, group)
         if wait:
             with Waiting(timeout, f"`ordercast {what} describe {group.name}` shows how far it is") as waiting:
                 group = wait_for_change(client, group, waiting)
@@ -369,9 +368,9 @@ def _change(
         say(f"{what} {group.name}: {replicas_text(group) if wait else stage_of(group)}")
 
 
-def _what_changes(client: "SyncConnection", name: str, changed: "Group") -> str:
+def _what_changes(name: str, changed: "Group") -> str:
     """A group or a cell. Who named a group is told that it is about others, too."""
-    if not is_shared_cell(client, changed):
+    if not changed.is_cell:
         return "group"
     if name not in (changed.name, changed.id):
         note(f"{name} shares the cell {changed.name}, which is changed for all its groups")
@@ -387,7 +386,7 @@ def cancel_change(connection: Connection, name: Placed, json: Json = False) -> N
     """
     with connection.client() as client:
         group = client.cancel_change(name)
-        what = _what_changes(client, name, group)
+        what = _what_changes(name, group)
     if json:
         print_json(group_document(group))
     else:

@@ -21,19 +21,9 @@ def as_group(found: "DescribeCellResponse") -> "DescribeGroupResponse":
     return DescribeGroupResponse(group=found.cell.cell, replicas=found.replicas, learners=found.learners)
 
 
-def is_shared_cell(client: "SyncConnection", placed: "Group") -> bool:
-    """Whether a change of replicas is one of a cell, by what it was answered with."""
-    from ordercast.client.errors import Unimplemented
-
-    try:
-        return any(one.cell.id == placed.id for one in client.cells(placed.domain))
-    except Unimplemented:  # by a gateway with older software, where groups share nothing
-        return False
-
-
 def describing(client: "SyncConnection", placed: "Group") -> "Callable[[], DescribeGroupResponse]":
     """What to call to see how far it is."""
-    if is_shared_cell(client, placed):
+    if placed.is_cell:
         return lambda: as_group(client.describe_cell(placed.id))
     return lambda: client.describe_group(placed.name)
 

@@ -15,7 +15,7 @@ from ordercast.membership.changes import begin, check_begins, everyone_of, lose,
 from ordercast.membership.changing_views import complete, define
 from ordercast.membership.installed import checked_protocols
 from ordercast.membership.kinds import kind_of
-from ordercast.membership.kinds.members import Cluster
+from ordercast.membership.kinds.members import Cluster, called
 from ordercast.membership.refusals import Code, Refused, bad_argument, precondition
 from ordercast.protocols.catalogue import level_of
 from ordercast.v1.membership_pb2 import (
@@ -105,10 +105,10 @@ def _cancel_change(state: "State", cancel: CancelChange, result: CommandResult) 
     group = state.placed_called(cancel.group)
     if kind_of(group).has_begun(group):
         raise precondition(
-            f"configuration {group.configuration} of the group {group.name} has begun: it is too late to cancel it"
+            f"configuration {group.configuration} of {called(group)} has begun: it is too late to cancel it"
         )
     if not group.HasField("next"):
-        raise precondition(f"no change of the group {group.name} is under way")
+        raise precondition(f"no change of {called(group)} is under way")
     group.ClearField("next")
     state.stamp(group)
     result.group.CopyFrom(group)
@@ -190,10 +190,10 @@ def _remove_node(state: "State", remove: RemoveNode, result: CommandResult) -> N
     node = state.node_called(remove.node)
     if "membership" in node.services:
         raise precondition(f"{node.name} is one of the membership nodes, which are the same for good")
-    held = [group.name for group in state.placed() if node.name in everyone_of(group)]
+    held = [called(group) for group in state.placed() if node.name in everyone_of(group)]
     if held:
         more = f" and {len(held) - 1} more" if len(held) > 1 else ""
-        raise precondition(f"{node.name} is a member of the group {held[0]}{more}: drain it first")
+        raise precondition(f"{node.name} is a member of {held[0]}{more}: drain it first")
     if not (node.draining or node.suspected or node.ended):
         raise precondition(f"{node.name} is alive and may be given something at any time: drain it first")
     state.make_room_for_removed()

@@ -30,6 +30,7 @@ from ordercast.membership.installed import (
     installed_protocol,
 )
 from ordercast.membership.kinds import KINDS
+from ordercast.membership.kinds.members import called
 from ordercast.membership.names import (
     InvalidName,
     check_address,
@@ -357,9 +358,7 @@ class State:
             acceptors = [holder for one in configurations for holder in one.acceptors]
             for service, holders in (("sequencer", replicas), ("consensus", acceptors)):
                 if node.name in holders and service not in node.services:
-                    message = (
-                        f"{node.name} holds data of the group {group.name}: it has to run the service {service}"
-                    )
+                    message = f"{node.name} holds data of {called(group)}: it has to run the service {service}"
                     raise precondition(message)
 
     def node_called(self, name: str) -> Node:
@@ -550,6 +549,7 @@ class State:
             if not choice.fitting:
                 raise
             return choice.fitting[0]
+        cell.is_cell = True
         self.population.add_cell(cell)
         self.stamp(cell)
         return cell

@@ -319,6 +319,7 @@ class Directory:
         found.CopyFrom(self.cells[group.cell])
         revision = max(found.revision, group.revision)
         found.MergeFrom(group)
+        found.is_cell = False
         found.revision = revision
         return found
 
