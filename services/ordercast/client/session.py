@@ -443,7 +443,7 @@ class Session(Generic[H]):
             return
         error = _refusal(reply)
         if reply.status in (PUBLISH_STATUS_INVALID_ARGUMENT, PUBLISH_STATUS_NOT_FOUND):
-            self._on_wrong(lane, items, error)
+            self._on_wrong(lane, items, error, now, chance)
         elif reply.status == PUBLISH_STATUS_FENCED:
             self._on_other_epoch(lane, items, reply.epoch)
         elif reply.status == PUBLISH_STATUS_SEQUENCE_GAP and reply.session:
@@ -480,12 +480,19 @@ class Session(Generic[H]):
                 self.gateway += 1  # another one may reach the group
             self._wait(now, chance, error.retry_after)
 
-    def _on_wrong(self, lane: Lane[H], items: list[Item[H]], error: OrdercastError) -> None:
+    def _on_wrong(
+        self, lane: Lane[H], items: list[Item[H]], error: OrdercastError, now: float, chance: float
+    ) -> None:
         first = items[0].sequence
         if len(items) > 1 and error.code == "INVALID_ARGUMENT":
             # One of them is wrong, and the others need not fail with it.
             for item in items:
                 item.alone = True
+            if lane.is_open and not lane.is_certain_from(first):
+                # More is under way, and will be refused. Opened anew, the set would lose its place there.
+                if self.retry_at is None:
+                    self._wait(now, chance, None)
+                return
             self._unsend(items)
             self._mend(lane, first)
             return
@@ -629,6 +636,8 @@ class Session(Generic[H]):
             else:
                 overdue.append((item, item.refusal or late))
         self._give_up(overdue)
+        if self._has_given_up and self.stream and self.retry_at is None:
+            self.retry_at = now
 
     def _give_up(self, outcomes: list[tuple[Item[H], OrdercastError]]) -> None:
         """These are certainly not stored. Those behind them close up."""
@@ -636,8 +645,8 @@ class Session(Generic[H]):
         self.queue = deque(item for item in self.queue if item.ticket not in gone)
         holes: dict[Groups, int] = {}
         for item, error in outcomes:
+            self._has_given_up |= item.alone or item.sequence > 0
             if item.sequence:
-                self._has_given_up = True
                 groups = item.lane.groups
                 holes[groups] = min(item.sequence, holes.get(groups, item.sequence))
             self._remove(item)
