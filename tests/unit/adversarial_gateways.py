@@ -63,6 +63,8 @@ class GatewayModel:
         #: Refuse so many of the next requests, and how; and when to come back.
         self.refusals: deque[int] = deque()
         self.retry_after_ms = 40
+        #: Of one request.
+        self.messages_max = 1 << 30
 
     def producer(self, id_: bytes) -> Producer:
         return self.producers.setdefault(id_, Producer(id_, "client", "client"))
@@ -88,7 +90,11 @@ class GatewayModel:
         missing = [group for group in groups if group not in self.world.logs]
         if missing:
             self.reply(stream, item, PUBLISH_STATUS_NOT_FOUND)
-        elif any(message.payload.startswith(BAD) for message in request.messages):
+        elif len(request.messages) > self.messages_max or any(m.payload.startswith(BAD) for m in request.messages):
+            if len(request.messages) > 1:
+                producer.refuse(item)
+            else:
+                producer.refused.never_comes(groups, request.epoch, request.first_sequence, 1)
             self.reply(stream, item, PUBLISH_STATUS_INVALID_ARGUMENT)
         elif item.key in producer.requests:
             repeated = next(a for a in self.accepted if a.item.key == item.key)

@@ -386,6 +386,44 @@ def test_only_the_message_at_fault_fails():
     assert [world.outcomes[number].offsets for number in (good, behind)] == [{"a": 1}, {"a": 2}]
 
 
+def payloads(*numbers: int) -> list[bytes]:
+    return [str(number).encode() for number in numbers]
+
+
+def test_what_was_refused_in_several_requests_comes_again_in_its_order():
+    """Were {a, b} opened anew when its first two are refused, since two more are under way, the gateway would
+    forget their place before {a}.
+    """
+    world = connected(credits=(64,), in_flight_max=64)
+    world.gateways[0].messages_max = 1
+    for groups in (AB, AB, A, A, AB, AB):
+        world.publish(groups)
+    assert [len(request.messages) for request in world.write()] == [2, 2, 2]
+    stream = world.session.stream
+    world.heal()
+    assert world.logs["a"] == payloads(0, 1, 2, 3, 4, 5, 6)
+    assert world.session.lanes[AB].epoch == 0
+    assert world.session.stream == stream
+
+
+def test_what_was_refused_with_others_and_is_given_up_holds_nothing_up():
+    """Its gateway waits for it to come again. It would take a later message for that, under the same number, and
+    let it in before what was refused behind.
+    """
+    world = connected(credits=(64,), in_flight_max=64)
+    world.gateways[0].messages_max = 1
+    given_up = [world.publish(AB, timeout=1.0) for _ in range(2)]
+    behind = [world.publish(A) for _ in range(2)]
+    assert [len(request.messages) for request in world.write()] == [2, 2]
+    finish(world)
+    assert not world.session.leaves_nothing
+    world.wait(1.0)
+    assert all(isinstance(world.outcomes[number], DeadlineExceeded) for number in given_up)
+    later = world.publish(AB)
+    world.heal()
+    assert world.logs["a"] == payloads(0, *behind, later)
+
+
 def test_what_is_behind_a_wrong_request_gets_new_numbers_under_a_new_epoch():
     world = connected()
     world.publish(A, bad=True)

@@ -4,20 +4,64 @@ import pytest
 
 from ordercast.core.errors import InvariantBroken
 from ordercast.core.ids import envelope_id
-from ordercast.core.machine import GroupsClosed, ViewChanged
+from ordercast.core.machine import ChannelReset, GroupsClosed, Receive, ViewChanged
 from ordercast.core.view import UnknownGroup
+from ordercast.gateway.machine import Gateway
+from ordercast.gateway.settings import GatewaySettings
+from ordercast.protocols.scalatom.submission import ScalatomSubmission
+from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_INVALID_ARGUMENT,
     PUBLISH_STATUS_NOT_FOUND,
     PUBLISH_STATUS_OK,
     PUBLISH_STATUS_SEQUENCE_GAP,
+    PublishRequest,
 )
 from ordercast.v1.sequencer_pb2 import EnvelopeDecided, EnvelopeDurable
-from tests.unit.driving import LIVES, view_of
-from tests.unit.gateway_host import Host, envelopes, payloads, replies, status
+from tests.unit.driving import LIVES, Driven, view_of
+from tests.unit.gateway_host import RESEND_S, Host, envelopes, payloads, replies, status
 
 WITHOUT_C = view_of({"a": "n1 n2 n3", "b": "n3 n4 n5"})
 WITH_D = view_of({"a": "n1 n2 n3", "b": "n3 n4 n5", "c": "n6", "d": "n1"})
+
+
+def test_what_is_for_a_new_group_is_sent_again_soon_since_its_replicas_may_not_know_it_yet():
+    """Nobody is taken for down because of it: the group would count as one without a quorum."""
+    host = Host()
+    host.step(ViewChanged, view_of({"a": "n1 n2 n3", "b": "n3 n4 n5", "c": "n6", "d": "n1 n2"}))
+    new, old = host.submit("d"), host.submit("a", client="c2")
+    assert [envelopes(host.tick(0.11)) for _ in range(4)] == [[new], [new], [], [new]]
+    assert not host.machine.suspected
+    assert envelopes(host.tick(0.11)) == [old], "for which the usual time is over"
+    assert list(host.machine.suspected) == ["n1", "n2", "n3"]
+
+
+def test_who_never_answers_for_a_new_group_is_taken_for_down_in_the_end():
+    host = Host()
+    host.step(ViewChanged, WITH_D)
+    host.submit("d")
+    host.tick(GatewaySettings().tick_s)
+    assert not host.machine.suspected
+    host.tick(RESEND_S)
+    assert list(host.machine.suspected) == ["n1"]
+
+
+def test_a_group_is_new_for_a_moment_only():
+    host = Host()
+    host.step(ViewChanged, WITH_D)
+    host.now += RESEND_S
+    host.submit("d")
+    assert not envelopes(host.tick(GatewaySettings().tick_s))
+
+
+def test_the_first_group_of_all_is_new_and_those_that_a_gateway_finds_are_not():
+    for first in ({}, {"d": "n1 n2"}):
+        gateway = Driven("g1", lambda: Gateway("g1", ScalatomSubmission, GatewaySettings()), view_of(first))
+        gateway.step(ViewChanged, view_of({"d": "n1 n2"}))
+        gateway.step(ChannelReset, "n1", 1)
+        request = PublishRequest(groups=["d"], first_sequence=1, producer=b"p", messages=[Message()])
+        gateway.step(Receive, "c1", 0, request)
+        assert bool(envelopes(gateway.tick(GatewaySettings().tick_s))) == (not first)
 
 
 def test_nothing_new_is_taken_for_a_group_that_is_being_deleted():
@@ -85,7 +129,7 @@ def test_a_refusal_that_would_have_been_repeated_holds_nothing_up_once_the_group
     assert status(host.publish("a", "c")) != PUBLISH_STATUS_OK
     assert status(host.publish("a")) == PUBLISH_STATUS_SEQUENCE_GAP
     host.step(GroupsClosed, ("c",))
-    assert not any("c" in groups for groups, _, _ in host.machine.intake.producers[b"c1"].refused)
+    assert len(host.machine.intake.producers[b"c1"].refused) == 1, "only what is for a alone"
 
 
 def test_a_group_that_is_gone_is_forgotten():

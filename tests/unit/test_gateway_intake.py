@@ -5,10 +5,12 @@ import pytest
 from ordercast.core.ids import pack_u64
 from ordercast.core.machine import GroupsClosed, NodesJudged, ViewChanged
 from ordercast.gateway.machine import Gateway
+from ordercast.gateway.refused import REFUSED_MAX
 from ordercast.protocols.scalatom.submission import ScalatomSubmission
 from ordercast.v1.common_pb2 import REFUSAL_GAP, Message, RangeOutcome
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_INVALID_ARGUMENT,
+    PUBLISH_STATUS_OK,
     PUBLISH_STATUS_RESOURCE_EXHAUSTED,
     PUBLISH_STATUS_SEQUENCE_GAP,
     PublishReply,
@@ -262,8 +264,70 @@ def test_nothing_overtakes_messages_that_come_again_one_by_one():
     assert status(host.publish("a", "b")) == PUBLISH_STATUS_SEQUENCE_GAP
     assert host.submit("c"), "shares no group with them"
     assert host.submit("a")
+    for first in (2, 3, 4):
+        host.publish("a", first=first)
+    assert status(host.publish("a", "b")) == PUBLISH_STATUS_SEQUENCE_GAP, "the fifth is still to come"
+    host.publish("a", first=5)
     host.publish("a", "b")
-    assert host.machine.buffers()["waiting"] == 1, "behind what is under way to a"
+    assert host.machine.buffers()["waiting"] == 5, "behind what is under way to a"
+
+
+def test_messages_that_come_again_one_by_one_keep_all_of_their_place():
+    """c1 sends two to {a, b} in one request, and behind them three to {a} in another. Each request has too many,
+    and all comes again one by one. Were only the place of the first remembered, the second to {a, b} would be
+    taken for news, and be refused since {a} is still to come; and then the first to {a} would overtake it.
+    """
+    host = Host(envelope_messages_max=1)
+    assert status(host.publish("a", "b", first=2, count=2)) == PUBLISH_STATUS_INVALID_ARGUMENT
+    assert status(host.publish("a", first=2, count=3)) == PUBLISH_STATUS_INVALID_ARGUMENT
+    assert payloads(host.submit("a", "b", first=2)) == [b"2"]
+    assert status(host.publish("a", first=2)) == PUBLISH_STATUS_SEQUENCE_GAP, "its place is behind all of {a, b}"
+    assert host.publish("a", "b", first=3) == []
+    for first in (2, 3, 4):
+        assert host.publish("a", first=first) == []
+    assert host.machine.buffers()["waiting"] == 4
+
+
+def test_one_of_several_that_is_refused_again_keeps_its_place():
+    host = Host(envelope_messages_max=2, producer_messages_max=3)
+    full = host.submit("c", count=2)
+    assert status(host.publish("a", "b", count=3)) == PUBLISH_STATUS_INVALID_ARGUMENT
+    assert status(host.publish("a", count=3)) == PUBLISH_STATUS_INVALID_ARGUMENT
+    first = host.submit("a", "b")
+    assert status(host.publish("a", "b", first=2)) == PUBLISH_STATUS_RESOURCE_EXHAUSTED
+    host.finish(full, 40)
+    assert status(host.publish("a", "b", first=3)) == PUBLISH_STATUS_SEQUENCE_GAP
+    assert status(host.publish("a")) == PUBLISH_STATUS_SEQUENCE_GAP
+    host.finish(first, 41)
+    assert payloads(host.submit("a", "b", first=2, count=2)) == [b"2", b"3"], "in other company than before"
+    assert host.publish("a") == []
+
+
+def test_what_had_to_go_again_comes_before_what_was_refused_behind_it():
+    """m1 to {a, c} and m2 to {a} wait here, and m3 to {a, b} is refused: too much. Then c is closed, so m1 is
+    given up, and m2 has to come again. It is earlier than m3, though it was refused later.
+    """
+    host = Host(producer_messages_max=3)
+    host.submit("a", first=7)
+    host.publish("a", "c")
+    host.publish("a")
+    assert status(host.publish("a", "b")) == PUBLISH_STATUS_RESOURCE_EXHAUSTED
+    assert len(replies(host.step(GroupsClosed, ("c",)))) == 2
+    assert status(host.publish("a", "b")) == PUBLISH_STATUS_SEQUENCE_GAP
+    assert host.publish("a") == []
+    assert host.publish("a", "b") == []
+    assert host.machine.buffers()["waiting"] == 2
+
+
+def test_a_gateway_that_remembers_as_many_places_as_it_can_takes_nothing_new():
+    host = Host(producer_messages_max=1)
+    under_way = host.submit("c")
+    for number in range(REFUSED_MAX + 1):
+        assert status(host.publish("a", first=2 * number + 1)) != PUBLISH_STATUS_OK
+    host.finish(under_way, 40)
+    assert status(host.publish("b")) == PUBLISH_STATUS_SEQUENCE_GAP, "it shares no group with what is remembered"
+    host.finish(host.submit("a"), 41)
+    assert host.submit("b"), "since there is room again"
 
 
 def test_a_message_that_is_wrong_by_itself_holds_nothing_up():
@@ -273,4 +337,6 @@ def test_a_message_that_is_wrong_by_itself_holds_nothing_up():
     assert host.submit("a", "b")
     assert status(host.publish("c", messages=[*wrong["messages"], Message()])) == PUBLISH_STATUS_INVALID_ARGUMENT
     assert status(host.publish("c", **wrong)) == PUBLISH_STATUS_INVALID_ARGUMENT, "it comes again alone"
-    assert host.submit("c", messages=[Message()]), "and what was sent with it does not wait for it"
+    assert status(host.publish("b", "c")) == PUBLISH_STATUS_SEQUENCE_GAP, "behind what was sent with it"
+    assert host.submit("c", messages=[Message()]), "and that closes up"
+    assert host.publish("b", "c") == []

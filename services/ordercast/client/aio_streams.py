@@ -17,8 +17,8 @@ import grpc
 import grpc.aio
 
 from ordercast.client import transport
+from ordercast.client.amounts import FRAME_BYTES_MAX
 from ordercast.client.errors import OrdercastError, Unavailable
-from ordercast.client.session import FRAME_BYTES_MAX
 from ordercast.client.types import TLS
 from ordercast.v1.gateway_pb2 import GroupPlace, PublishReply, PublishStreamRequest, PublishStreamResponse
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub

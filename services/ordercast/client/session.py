@@ -24,7 +24,8 @@ from itertools import islice
 from math import inf
 from typing import Generic
 
-from ordercast.client.backoff import BACKOFF_S_MAX, SPREAD, backoff_s
+from ordercast.client.amounts import FRAME_BYTES_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, OPENING_BYTES_MAX
+from ordercast.client.backoff import BACKOFF_S_MAX, PATIENCE_S, PATIENCE_S_MAX, SPREAD, backoff_s
 from ordercast.client.errors import (
     DeadlineExceeded,
     FailedPrecondition,
@@ -57,17 +58,6 @@ from ordercast.v1.gateway_pb2 import (
     PublishStreamRequest,
     PublishStreamResponse,
 )
-
-IN_FLIGHT_MAX = 1024
-IN_FLIGHT_BYTES_MAX = 64 << 20
-FRAME_BYTES_MAX = 4 << 20
-#: A request that opens a producer, without its session token.
-OPENING_BYTES_MAX = 8 << 10
-
-#: How long a gateway may be silent while it owes us something, be it its first word. Doubles until the next
-#: receipt.
-PATIENCE_S = 3.0
-PATIENCE_S_MAX = 6.0
 
 
 class Session(Generic[H]):
@@ -460,7 +450,7 @@ class Session(Generic[H]):
         error = refusal_of(reply)
         if reply.status in (PUBLISH_STATUS_INVALID_ARGUMENT, PUBLISH_STATUS_NOT_FOUND):
             self.places.forget(reply.groups)
-            self._on_wrong(lane, items, error)
+            self._on_wrong(lane, items, error, now, chance)
         elif reply.status == PUBLISH_STATUS_FENCED:
             self._on_other_epoch(lane, items, reply.epoch)
         elif reply.status == PUBLISH_STATUS_SEQUENCE_GAP and reply.session:
@@ -497,12 +487,19 @@ class Session(Generic[H]):
                 self.gateway += 1  # another one may reach the group
             self._wait(now, chance, error.retry_after)
 
-    def _on_wrong(self, lane: Lane[H], items: list[Item[H]], error: OrdercastError) -> None:
+    def _on_wrong(
+        self, lane: Lane[H], items: list[Item[H]], error: OrdercastError, now: float, chance: float
+    ) -> None:
         first = items[0].sequence
         if len(items) > 1 and error.code == "INVALID_ARGUMENT":
             # One of them is wrong, and the others need not fail with it.
             for item in items:
                 item.alone = True
+            if lane.is_open and not lane.is_certain_from(first):
+                # More is under way, and will be refused. Opened anew, the set would lose its place there.
+                if self.retry_at is None:
+                    self._wait(now, chance, None)
+                return
             self._unsend(items)
             self._mend(lane, first)
             return
@@ -647,6 +644,8 @@ class Session(Generic[H]):
             else:
                 overdue.append((item, item.refusal or late))
         self._give_up(overdue)
+        if self._has_given_up and self.stream and self.retry_at is None:
+            self.retry_at = now
 
     def _give_up(self, outcomes: list[tuple[Item[H], OrdercastError]]) -> None:
         """These are certainly not stored. Those behind them close up."""
@@ -654,8 +653,8 @@ class Session(Generic[H]):
         self.queue = deque(item for item in self.queue if item.ticket not in gone)
         holes: dict[Groups, int] = {}
         for item, error in outcomes:
+            self._has_given_up |= item.alone or item.sequence > 0
             if item.sequence:
-                self._has_given_up = True
                 cells = item.lane.cells
                 holes[cells] = min(item.sequence, holes.get(cells, item.sequence))
             self._remove(item)

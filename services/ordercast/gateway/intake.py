@@ -144,7 +144,8 @@ class Intake:
         """It does not come again, so it holds nothing up: not even if it was one of several that were refused."""
         producer = self.producers.get(request.producer)
         if producer is not None:
-            producer.refused.pop((cells_of(groups), request.epoch, request.first_sequence), None)
+            count = len(request.messages)
+            producer.refused.never_comes(cells_of(groups), request.epoch, request.first_sequence, count)
         self._refuse(client, request, Refusal(PUBLISH_STATUS_INVALID_ARGUMENT, wrong))
 
     def _refusal_of(self, producer: Producer, item: Waiting) -> Refusal | None:

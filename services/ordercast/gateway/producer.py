@@ -15,13 +15,11 @@ from typing import Any
 from ordercast.core.cells import cells_of
 from ordercast.core.submission import Groups
 from ordercast.gateway.pressure import Taken
+from ordercast.gateway.refused import Refused
 from ordercast.v1.common_pb2 import Message
 
 #: Cells, epoch, first sequence, number of messages, open token.
 RequestKey = tuple[Groups, int, int, int, bytes]
-
-#: Refusals that are remembered one by one. With more, everything new is refused until they come again.
-REFUSED_MAX = 256
 
 #: Claims a cell for messages that have to stay behind.
 _HELD_BACK: Groups = ()
@@ -77,9 +75,9 @@ class Waiting:
         return (self.cells, self.epoch, self.first_sequence, len(self.messages), self.open_token)
 
     @property
-    def place(self) -> tuple[Groups, int, int]:
-        """Where it stands among its producer's requests, in whatever batch it comes again."""
-        return (self.cells, self.epoch, self.first_sequence)
+    def extent(self) -> tuple[Groups, int, int, int]:
+        """Its sequences, up to before the last number, in whatever batches they come again."""
+        return (self.cells, self.epoch, self.first_sequence, self.first_sequence + len(self.messages))
 
     @property
     def cost(self) -> int:
@@ -102,9 +100,8 @@ class Producer:
     decided: tuple[bytes, float] = (b"", 0.0)
     #: Everything that has no answer yet, waiting or in an envelope.
     requests: dict[RequestKey, Waiting] = field(default_factory=dict)
-    #: The places of requests that were refused and did not come again, in the order they came, with their groups,
-    #: and whether each was unordered. A client that gives one up opens the set anew, or connects anew.
-    refused: dict[tuple[Groups, int, int], tuple[Groups, bool]] = field(default_factory=dict)
+    #: What was refused and did not come again.
+    refused: Refused = field(default_factory=Refused)
     #: Messages without a receipt.
     outstanding: int = 0
     #: Nothing that waits may leave, as long as nothing more comes and nothing is decided.
@@ -112,31 +109,18 @@ class Producer:
 
     def is_behind_refused(self, item: Waiting) -> bool:
         """After a refusal, what may not overtake it is refused as well, until it comes again."""
-        if item.open_token:
-            return False
-        for place, (_, unordered) in self.refused.items():
-            cells, epoch, first_sequence = place
-            if place == item.place:
-                return False
-            if cells == item.cells:
-                if epoch == item.epoch and first_sequence < item.first_sequence:
-                    return True
-            elif item.is_ordered_with(cells, unordered):
-                return True
-        return len(self.refused) >= REFUSED_MAX
+        return not item.open_token and self.refused.is_before(item)
 
     def refuse(self, item: Waiting) -> None:
-        if not item.open_token and len(self.refused) < REFUSED_MAX:
-            self.refused.setdefault(item.place, (item.groups, item.unordered))
+        if not item.open_token:
+            self.refused.add(item)
 
     def accept(self, item: Waiting) -> None:
         """What came again need not come again. Opening a set starts it afresh."""
-        end = item.first_sequence + len(item.messages)
-        for place in list(self.refused):
-            cells, epoch, first_sequence = place
-            again = epoch == item.epoch and item.first_sequence <= first_sequence < end
-            if cells == item.cells and (again or item.open_token):
-                del self.refused[place]
+        if item.open_token:
+            self.refused.forget(item.cells)
+        elif self.refused:
+            self.refused.came_again(item)
         self.requests[item.key] = item
         self.outstanding += item.cost
         self.waiting.append(item)
@@ -149,9 +133,7 @@ class Producer:
         m1 to {A, C}, m2 to {A} wait here, and the client has moved on: another gateway has sent m1, which is not
         decided. C is closed, and m1 is given up here. If m2 then left it would come before m1.
         """
-        for place, (groups, _) in list(self.refused.items()):
-            if any(name in names for name in (*groups, *place[0])):
-                del self.refused[place]
+        self.refused.forget_for(names)
         gone: list[Waiting] = []
         behind: list[Waiting] = []
         for item in self.waiting:
@@ -164,8 +146,7 @@ class Producer:
             self.waiting.remove(item)
             del self.requests[item.key]
             self.outstanding -= item.cost
-        for item in behind:
-            self.refuse(item)
+        self.refused.add_in_front(item for item in behind if not item.open_token)
         return gone, behind
 
     def envelope_decided(self, id_: bytes, now: float) -> None:

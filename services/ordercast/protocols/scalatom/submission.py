@@ -5,6 +5,10 @@ group follows when the one before it is decided, and says in its session that it
 
 [E8] An envelope is finished when it is durable at a majority of each of its groups. Until then it is sent again to
 those that owe an answer: the same envelope, with the same coordinator, whoever died meanwhile.
+
+A group that was just created may be known here before its replicas have heard of it: g1 creates it, and its first
+message is at n2 before the view is. n2 cannot take it, and says nothing. So what is for a new group is sent again
+sooner, and nobody is taken for down because of it until the usual time is over.
 """
 
 from collections.abc import Sequence
@@ -28,6 +32,8 @@ class Unfinished:
     submitted: Submitted
     deadline: float
     delay: float
+    #: Who has said nothing by then is taken for down.
+    suspicious_at: float
     #: By group: the replicas that have it on disk, in the group's present configuration.
     durable: dict[str, dict[str, None]] = field(default_factory=dict)
 
@@ -41,6 +47,9 @@ class ScalatomSubmission(ClockSubmission):
         self.gateway = gateway
         #: In the order in which they left.
         self.unfinished: dict[bytes, Unfinished] = {}
+        #: Groups that others may not know yet, and until when that is likely.
+        self.new_groups: dict[str, float] = {}
+        self.has_view = False
 
     # ------------------------------------------------------------------------------------------------ sending
 
@@ -62,9 +71,10 @@ class ScalatomSubmission(ClockSubmission):
         return Incarnation(process=best, number=connected[best])
 
     def send(self, submitted: Submitted) -> None:
-        delay = self.gateway.resend_s
-        deadline = self.gateway.now + delay
-        self.unfinished[submitted.envelope.header.id] = Unfinished(submitted, deadline, delay)
+        now, usual = self.gateway.now, self.gateway.resend_s
+        is_new = any(self.new_groups.get(group, now) > now for group in submitted.groups)
+        delay = self.gateway.settings.tick_s if is_new else usual
+        self.unfinished[submitted.envelope.header.id] = Unfinished(submitted, now + delay, delay, now + usual)
         replicas = self.gateway.view.replicas_of(submitted.groups)
         self.gateway.send(replicas, Disseminate(envelope=submitted.envelope))
 
@@ -122,7 +132,7 @@ class ScalatomSubmission(ClockSubmission):
             one.delay = min(one.delay * 2, gateway.settings.resend_s_max)
             replicas = gateway.view.replicas_of(one.submitted.groups)
             silent = [process for process in replicas if self._owes(one, process)]
-            for process in silent:
+            for process in silent if gateway.now >= one.suspicious_at else ():
                 if gateway.heard.get(process, -1.0) < one.submitted.sent:
                     gateway.suspect(process)
             if silent:
@@ -135,6 +145,7 @@ class ScalatomSubmission(ClockSubmission):
 
     def on_view(self, before: View) -> None:
         """Majorities are counted within one configuration: whoever is in the new one says again what it has."""
+        self._note_new_groups(before)
         changed = [
             name
             for name, group in self.gateway.view.groups.items()
@@ -147,6 +158,15 @@ class ScalatomSubmission(ClockSubmission):
                     one.durable.pop(name, None)
                 settings = self.gateway.settings
                 one.deadline, one.delay = self.gateway.now + settings.tick_s, self.gateway.resend_s
+
+    def _note_new_groups(self, before: View) -> None:
+        """Of a gateway's first view it is not known what is new in it."""
+        now = self.gateway.now
+        self.new_groups = {name: until for name, until in self.new_groups.items() if until > now}
+        is_first, self.has_view = not self.has_view, True
+        if not is_first:
+            created = [name for name in self.gateway.view.groups if name not in before.groups]
+            self.new_groups.update(dict.fromkeys(created, now + self.gateway.resend_s))
 
     def repetition(self, submitted: Submitted) -> Disseminate:
         """The same envelope: two coordinators of one instance would both skip phase 1."""

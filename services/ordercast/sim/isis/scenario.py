@@ -51,7 +51,7 @@ def draw_clients(random: Random, scenario: IsisScenario) -> None:
     """
     scenario.gateways = draw_gateways(random, scenario.nodes)
     scenario.gateway_settings = GatewaySettings(
-        envelopes_open_max=random.choice([2, 4, 64]), envelope_messages_max=random.choice([4, 1024])
+        envelopes_open_max=random.choice([2, 4, 64]), envelope_messages_max=random.choice([1, 4, 1024])
     )
     ordering = scenario.settings.ordering
     groups, gateways, until = (

@@ -103,7 +103,7 @@ def draw_fixed(seed: int) -> ScalatomScenario:
         ),
         GatewaySettings(
             envelopes_open_max=random.choice([2, 4, 64]),
-            envelope_messages_max=random.choice([4, 1024]),
+            envelope_messages_max=random.choice([1, 4, 1024]),
             producer_messages_max=random.choice([8, 256]),
             finished_every=[1, 1, 1, 4, 16][seed % 5],
         ),
