@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import grpc
@@ -105,9 +105,13 @@ def run_trial(
     during: Callable[[Progress], None],
     groups: Sequence[str] = GROUPS,
     beside: Sequence[str] = (),
+    shared: Collection[str] = (),
 ) -> TrialReport:
-    """Makes those groups that are not there, runs the fault under load, mends, settles, and checks."""
-    return run_trial_at(cluster.gateways, during, groups, beside, lambda: mend(cluster))
+    """Makes those groups that are not there, runs the fault under load, mends, settles, and checks.
+
+    Those that are `shared` live in one cell, where no other groups may be: all that is in it is judged.
+    """
+    return run_trial_at(cluster.gateways, during, groups, beside, lambda: mend(cluster), shared=shared)
 
 
 def run_trial_at(
@@ -117,9 +121,10 @@ def run_trial_at(
     beside: Sequence[str],
     mend: Callable[[], None],
     pause_s: float = PAUSE_S,
+    shared: Collection[str] = (),
 ) -> TrialReport:
     """The same, wherever the cluster is that these gateways belong to."""
-    create_groups(gateways, groups)
+    create_groups(gateways, groups, shared=shared)
     report = asyncio.run(trial(gateways, during, groups, beside, mend, pause_s=pause_s))
     report.check()
     return report

@@ -108,6 +108,8 @@ class AdminGateway:
         #: Which duties are done by themselves.
         self.begins = self.starts = self.moves = True
         self.is_planning = True
+        #: Of the software of all nodes.
+        self.level = 1
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._over: asyncio.Event | None = None
@@ -140,7 +142,8 @@ class AdminGateway:
         return result
 
     def register(self, name: str, **fields: Any) -> None:
-        values = {"services": ALL, "node_id": f"disk of {name}".encode(), "peer_address": f"{name}:1", "level": 1}
+        values = {"services": ALL, "node_id": f"disk of {name}".encode(), "peer_address": f"{name}:1"}
+        values["level"] = self.level
         self.do(register=RegisterNode(name=name, **(values | fields)))
 
     def create(self, name: str, replicas: int = 3) -> Group:
@@ -198,10 +201,11 @@ class AdminGateway:
     async def _do_duties(self) -> None:
         while True:
             state = self.member.state
-            if state.level < 1 and state.nodes:
+            level = min((node.level for node in state.nodes.values()), default=0)
+            if state.level < level:
                 present = {name: node.incarnation for name, node in state.nodes.items()}
-                self.member.do(raise_level=RaiseLevel(level=1, incarnations=present))
-            for group in list(state.groups.values()):
+                self.member.do(raise_level=RaiseLevel(level=level, incarnations=present))
+            for group in state.placed():
                 self._do_duty(group)
             await asyncio.sleep(STEP_S)
 

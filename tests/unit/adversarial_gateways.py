@@ -171,7 +171,11 @@ class World:
         self, *, is_named: bool = False, credits: tuple[int, ...] = (8, 4), in_flight_max: int = 12
     ) -> None:
         self.session: Session[int] = Session(
-            b"name" if is_named else b"\xff" * 16, b"i" * 16, is_named=is_named, in_flight_max=in_flight_max
+            b"name" if is_named else b"\xff" * 16,
+            b"i" * 16,
+            is_named=is_named,
+            in_flight_max=in_flight_max,
+            cell_of=str,
         )
         self.gateways = [GatewayModel(self, amount) for amount in credits]
         self.streams: dict[int, Stream] = {}

@@ -7,7 +7,7 @@ import contextlib
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -39,6 +39,7 @@ from ordercast.v1.gateway_pb2 import (
     CreateGroupResponse,
     Deliveries,
     DescribeClusterResponse,
+    GroupPlace,
     ListCursorsResponse,
     ListGroupsResponse,
     PublishReply,
@@ -94,6 +95,9 @@ class ClusterModel:
         self.gives_signs = True
         #: Happens while a gateway lists groups, before it answers.
         self.on_list: Callable[[], None] = lambda: None
+        #: Where groups live, if gateways say so. Early versions do not.
+        self.cells: dict[str, str] | None = None
+        self.located: list[str] = []
         self.requests: list[PublishRequest] = []
         self.acks: list[int] = []
         for group in groups:
@@ -129,6 +133,12 @@ class ClusterModel:
         """The clock in it."""
         return TOKENS.verify(DOMAIN, token)
 
+    def locate(self, names: Sequence[str]) -> list[GroupPlace]:
+        assert self.cells is not None
+        with self.changed:
+            self.located += names
+            return [GroupPlace(group=name, cell=self.cells.get(name, "")) for name in names]
+
     def publish(self, request: PublishRequest) -> list[PublishReply]:
         with self.changed:
             self.requests.append(request)
@@ -139,6 +149,7 @@ class ClusterModel:
                 count=len(request.messages),
                 open_token=request.open_token,
                 credits=64,
+                cells=request.cells,
             )
             unknown = [group for group in request.groups if group not in self.groups]
             if unknown:
@@ -153,6 +164,7 @@ class ClusterModel:
         self.sn += 1
         key = order_key(self.sn, envelope_id(1, self.sn))
         groups = tuple(request.groups)
+        numbered_by = tuple(request.cells) or groups
         range_ = ProducerRange(
             producer=request.producer,
             epoch=request.epoch,
@@ -165,7 +177,9 @@ class ClusterModel:
         outcomes = {}
         for name in groups:
             group = self.groups[name]
-            outcome = outcomes[name] = self.tables[name].judge(range_, groups, self.sn, key, group.next_offset)
+            outcome = outcomes[name] = self.tables[name].judge(
+                range_, numbered_by, self.sn, key, group.next_offset
+            )
             entry = LogEntry(order_key=key, envelope=envelope, first_offset=group.next_offset, outcomes=[outcome])
             group.entries.append(entry)
             group.next_offset += sum(span.count for span in outcome.spans if not span.duplicate)
@@ -209,11 +223,13 @@ class GatewayServicer(GatewayServiceServicer):
     def PublishStream(self, requests, context):  # noqa: N802
         cluster = self.cluster
         number = cluster.new_stream()
-        yield PublishStreamResponse(credits=64)
+        yield PublishStreamResponse(credits=64, locates=cluster.cells is not None)
         for frame in requests:
             cluster.is_answering.wait()
             if number < cluster.broken_below:
                 context.abort(grpc.StatusCode.UNAVAILABLE, "broken")
+            if frame.locate:
+                yield PublishStreamResponse(places=cluster.locate(frame.locate))
             for request in frame.requests:
                 replies = cluster.publish(request)
                 if cluster.lost_answers:

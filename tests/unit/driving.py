@@ -23,6 +23,7 @@ from ordercast.core.machine import (
     ViewChanged,
 )
 from ordercast.core.view import LateView
+from ordercast.gateway.machine import Fill
 from ordercast.sim.disk import Log
 from ordercast.v1.common_pb2 import Batch, Destination, Envelope, Header, Incarnation, Message, ProducerRange
 from ordercast.v1.membership_pb2 import Configuration, DomainView, GroupView
@@ -102,10 +103,20 @@ class Driven:
         effects = self.step(Start, self.incarnation, list(self.disk.items()))
         return effects + self.step(ViewChanged, self.view) if self.view is not None else effects
 
-    def step(self, event: type[Event], *fields: Any) -> list[Effect]:
-        effects: list[Effect] = self.machine.step(event(self.now, 0.0, *fields))
+    def _stepped(self, event: Event) -> list[Effect]:
+        """With what follows from what the machine tells itself."""
+        effects: list[Effect] = []
+        for effect in self.machine.step(event):
+            if isinstance(effect, Hand) and isinstance(effect.event, Fill):
+                effects += self._stepped(effect.event)
+            else:
+                effects.append(effect)
         if isinstance(self.machine, ChecksItself):
             self.machine.check_invariants()
+        return effects
+
+    def step(self, event: type[Event], *fields: Any) -> list[Effect]:
+        effects = self._stepped(event(self.now, 0.0, *fields))
         for effect in effects:
             if isinstance(effect, Persist):
                 for key, value in effect.records:

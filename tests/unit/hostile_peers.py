@@ -89,11 +89,24 @@ class Hostile:
             if role in self.roles:
                 waiting: list[Effect] = []
                 machine.step = lambda event: self._step(process.name, machine, step, event, waiting)
+                machine.check_invariants = self._checked(machine.check_invariants)
             else:
                 machine.step = lambda event: self._bystander(step, event)
             return machine
 
         return surrounded
+
+    def _checked(self, check: Callable[[], None]) -> Callable[[], None]:
+        """What a lie broke may be noticed only after the step."""
+
+        def judged() -> None:
+            try:
+                check()
+            except InvariantBroken as broken:
+                self._judge(broken)
+                raise Misled from broken
+
+        return judged
 
     def _bystander(self, step: Callable[[Event], list[Effect]], event: Event) -> list[Effect]:
         """A client of the tests that is told nonsense says nothing."""

@@ -60,6 +60,18 @@ def is_closed(host: Host, counter: int, gateway: int = GATEWAY) -> bool:
 # --------------------------------------------------------------------------------------------------- phases
 
 
+def test_a_second_value_in_a_round_is_refused_and_nothing_that_came_with_it_counts():
+    """What it says of finished instances would not be written, and would be forgotten in a crash."""
+    host = Host()
+    host.accept("n2", 0)
+    before = dict(host.disk)
+    with pytest.raises(RemoteProtocolError, match="two values"):
+        host.accept("n2", 0, b"y", done=4)
+    assert host.disk == before
+    assert not is_closed(host, 3)
+    assert sent(host.accept("n2", 0), Accepted)
+
+
 def test_a_promise_is_on_disk_before_it_leaves():
     effects = Host().prepare("n5", 1)
     assert kinds(effects) == ["Persist", "Promise"]

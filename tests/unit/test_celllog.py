@@ -11,7 +11,7 @@ from ordercast.core.view import OtherConfiguration, View
 from ordercast.protocols.celllog import records, who
 from ordercast.protocols.celllog.group_log import GroupLog
 from ordercast.protocols.celllog.pieces import as_fit, check_piece, checksum_of
-from ordercast.protocols.celllog.saved_producers import SavedProducers
+from ordercast.protocols.celllog.saved_logs import SavedLogs
 from ordercast.protocols.celllog.settings import LogSettings
 from ordercast.protocols.celllog.snapshots import PARTS_MAX, Offer, Snapshots
 from ordercast.protocols.celllog.stepping import LogMachine
@@ -106,14 +106,13 @@ def test_what_is_on_disk_of_producers_is_put_together_again():
     replica = log()
     for sn in range(1, 4):
         replica.judge(envelope_of(sn, "a", ranges=[range_of(b"p", 2 * sn - 1, 2)]).header, ("a",), sn, b"k%d" % sn)
-    saved = SavedProducers()
+    saved = SavedLogs()
     for key, value in reversed(replica.producers.records()):
         assert saved.add(key, value or b"")
     assert not saved.add(records.copied("a"), b"")
     again = log()
-    again.producers.load(saved.of("a"))
+    saved.restore(again)
     assert again.producers.messages() == replica.producers.messages()
-    assert saved.of("b") == []
 
 
 def test_a_state_ends_the_copy_and_replaces_what_was_remembered():

@@ -83,6 +83,30 @@ def test_what_several_producers_have_goes_out_in_one_frame(cluster, address):
     assert sorted(cluster.payloads("a")) == [b"x", b"y", b"y", b"z"]
 
 
+def test_producers_that_share_a_stream_are_told_together_where_groups_live(cluster, address):
+    cluster.cells = {"a": "cell-1", "b": "cell-2"}
+
+    async def main():
+        async with ordercast.connect(address) as oc, oc.producer() as one, oc.producer() as other:
+            soon = [await each.publish_soon(b"x", to="a") for each in (one, other)]
+            await asyncio.gather(*soon)
+            asked = list(cluster.located)
+            await one.publish(b"1", to="b")
+            assert one._stream is other._stream
+            await other.publish(b"2", to="b")
+            assert [*asked, "b"] == cluster.located, "who had not asked was told too"
+            cluster.break_streams()
+            await one.publish(b"3", to=["a", "b"])
+            await other.publish(b"4", to=["a", "b"])
+            assert [*asked, "b"] == cluster.located, "it is remembered beyond the stream"
+
+    run(main)
+    assert set(cluster.located) == {"a", "b"}
+    told = {tuple(request.groups): tuple(request.cells) for request in cluster.requests}
+    assert told == {("a",): ("cell-1",), ("b",): ("cell-2",), ("a", "b"): ("cell-1", "cell-2")}
+    assert cluster.payloads("b") == [b"1", b"2", b"3", b"4"]
+
+
 def test_a_stream_that_breaks_costs_none_of_its_producers_a_message(cluster, address):
     async def main():
         async with ordercast.connect(address) as oc:

@@ -4,8 +4,9 @@ from math import inf
 
 import pytest
 
+from ordercast.client import lanes as lanes_module
 from ordercast.client import session as session_module
-from ordercast.client.backoff import BACKOFF_S_MAX, backoff_s, wait_s
+from ordercast.client.backoff import BACKOFF_S_MAX, SPREAD, backoff_s, wait_s
 from ordercast.client.errors import (
     DeadlineExceeded,
     FailedPrecondition,
@@ -17,7 +18,7 @@ from ordercast.client.errors import (
     ResourceExhausted,
     Unavailable,
 )
-from ordercast.client.session import SPREAD, Session
+from ordercast.client.session import Session
 from ordercast.client.session_tokens import merge
 from ordercast.client.types import Receipt, message_id
 from ordercast.core.limits import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX
@@ -94,7 +95,7 @@ def test_nothing_is_written_before_the_gateway_granted_credits_and_never_more_th
 def test_there_is_room_for_no_more_than_the_caller_allows():
     world = World(in_flight_max=3)
     assert [world.publish(A) for _ in range(4)] == [0, 1, 2, None]
-    session: Session[int] = Session(b"p", b"i")
+    session: Session[int] = Session(b"p", b"i", cell_of=str)
     session.publish(Message(payload=b"x" * 100), A, size=102, handle=1, deadline=1.0)
     assert not session.has_room(session_module.IN_FLIGHT_BYTES_MAX)
 
@@ -175,7 +176,7 @@ def test_a_gateway_that_never_says_a_first_word_is_given_up():
 
 
 def test_a_session_is_as_patient_as_it_is_told():
-    session: Session[int] = Session(b"p", b"instance", patience_s=0.5)
+    session: Session[int] = Session(b"p", b"instance", patience_s=0.5, cell_of=str)
     session.publish(Message(), A, size=1, handle=1, deadline=inf)
     session.dialed(0.0)
     session.tick(0.4, 0.0)
@@ -492,7 +493,7 @@ def test_what_forgetful_groups_may_have_stored_has_an_unknown_outcome():
 
 def test_a_named_producer_goes_on_where_its_latest_instance_ended():
     world = connected(is_named=True)
-    second: Session[int] = Session(b"name", b"j" * 16, is_named=True)
+    second: Session[int] = Session(b"name", b"j" * 16, is_named=True, cell_of=str)
     first, world.session = world.session, second
     world.streams.clear()
     number = world.publish(A)
@@ -604,7 +605,7 @@ def test_an_opening_shows_what_was_seen():
 def test_a_token_that_the_caller_brought_and_no_gateway_knows_is_an_error():
     world = World()
     made_up = token_of(1)[:-1] + b"?"
-    world.session = Session(b"p", b"i", token=made_up)
+    world.session = Session(b"p", b"i", token=made_up, cell_of=str)
     number = world.publish(A)
     world.dial()
     world.receive()
@@ -642,7 +643,7 @@ def test_a_token_that_does_not_fit_beside_ours_is_refused():
 
 def test_who_has_seen_more_domains_than_a_token_takes_publishes_no_more():
     """It is told so; what is under way gets its receipt."""
-    session: Session[int] = Session(b"p", b"i", token=full_token())
+    session: Session[int] = Session(b"p", b"i", token=full_token(), cell_of=str)
     session.publish(Message(), A, size=0, handle=1, deadline=1e9)
     session.dialed(0.0)
     session.received(1, PublishStreamResponse(credits=8), 0.0, 0.5)
@@ -657,7 +658,7 @@ def test_who_has_seen_more_domains_than_a_token_takes_publishes_no_more():
 
 
 def test_what_a_message_waits_to_show_keeps_its_room_in_the_token():
-    session: Session[int] = Session(b"p", b"i")
+    session: Session[int] = Session(b"p", b"i", cell_of=str)
     session.publish(Message(), A, size=0, handle=1, deadline=1e9, after=full_token())
     session.see(token_of(1))
     with pytest.raises(FailedPrecondition):
@@ -668,7 +669,7 @@ def test_what_a_message_waits_to_show_keeps_its_room_in_the_token():
 
 
 def test_the_number_of_sets_is_bounded(monkeypatch):
-    monkeypatch.setattr(session_module, "LANES_MAX", 2)
+    monkeypatch.setattr(lanes_module, "LANES_MAX", 2)
     world = connected()
     for groups in (AB, B, A):
         number = world.publish(groups)

@@ -255,6 +255,100 @@ def test_a_view_says_when_its_groups_last_changed_however_much_was_heard_at_once
     assert changed(state(9, groups=[])) == (9, 0)
 
 
+# -------------------------------------------------------------------------------------------- groups in cells
+
+
+def cell(number, revision=0, domain="d"):
+    made = group(f"cell-{number}", number, domain=domain)
+    made.revision = revision
+    return made
+
+
+def light(name, number, of, stage=GROUP_STATE_ACTIVE, domain="d", revision=0):
+    return Group(name=name, id=f"{name}#{number}", domain=domain, state=stage, cell=of.id, revision=revision)
+
+
+def heard(*responses):
+    directory = Directory("n1", {"m1": "m1:1"}, Credentials(TlsSettings()))
+    for response in responses:
+        directory._apply(response)
+    return directory
+
+
+def test_a_group_that_shares_its_cell_is_found_by_its_address_and_described_like_any_other():
+    c = cell(1, revision=3)
+    c.settings["order"] = "yes"
+    c.is_cell = True
+    directory = heard(state(9, cells=[c], groups=[light("a", 2, c, revision=4), group("own", 3)], group_last=3))
+    a, own = directory.group_by_name["a"], directory.group_by_name["own"]
+    assert (directory.address_of(a), directory.address_of(own)) == ("cell-1#1/a#2", "own#3")
+    assert directory.group_at("cell-1#1/a#2") is a
+    assert directory.group_at("own#3") is own
+    for wrong in ("a#2", "cell-2#9/a#2", "cell-1#1/own#3", "cell-1#1", ""):
+        assert directory.group_at(wrong) is None
+    assert sorted(directory.cells) == ["cell-1#1", "own#3"]
+    assert sorted(directory.groups) == ["a#2", "own#3"]
+    assert directory.cell_of(a) == c
+    assert directory.cell_of(own) is own
+    assert directory.described(own) is own
+    described = directory.described(a)
+    assert (described.name, described.id, described.cell, described.revision) == ("a", "a#2", "cell-1#1", 4)
+    assert (described.configuration, list(described.replicas)) == (1, ["s2", "s1"])
+    assert dict(described.settings) == {"order": "yes"}
+    assert not described.is_cell
+    assert not a.replicas
+
+
+def test_views_are_of_cells_and_groups_that_come_and_go_in_them_are_no_change():
+    c = cell(1, revision=3)
+    directory = heard(state(3, cells=[c]))
+    before = directory.view("d")
+    assert [one.group for one in before.groups] == ["cell-1#1"]
+    for number in range(2, 9):
+        directory._apply(
+            state(number + 3, reset=False, groups=[light(f"g{number}", number, c, revision=number + 3)])
+        )
+    going = light("g2", 2, c, GROUP_STATE_DELETING, revision=20)
+    gone = light("g3", 3, c, GROUP_STATE_DELETED, revision=20)
+    directory._apply(state(20, reset=False, groups=[going, gone]))
+    after = directory.view("d")
+    assert (after.changed, list(after.groups)) == (before.changed, list(before.groups))
+    assert directory.groups_in == {"cell-1#1": 6}
+    assert list(directory.deleting) == ["g2#2"]
+    directory._apply(state(21, reset=False, cells=[cell(1, revision=21)]))
+    assert directory.view("d").changed == 21
+
+
+def test_a_name_that_is_used_again_is_the_later_group_in_whatever_order_that_is_heard():
+    c = cell(1)
+    first, second = light("a", 9, c), light("a", 10, c)
+    over = light("a", 9, c, GROUP_STATE_DELETED)
+    directory = heard(state(3, cells=[c], groups=[first]), state(5, reset=False, groups=[second, over]))
+    assert directory.group_by_name["a"].id == "a#10"
+    assert list(directory.groups) == ["a#10"]
+    assert directory.groups_in == {"cell-1#1": 1}
+
+
+def test_it_is_told_once_which_groups_of_shared_cells_are_gone_also_after_a_reset():
+    c = cell(1)
+    there = [light(name, number, c) for number, name in enumerate("abc", start=2)]
+    directory = heard(state(3, cells=[c], groups=[*there, group("own", 5)], group_last=5))
+    assert directory.take_gone() == {}
+    directory._apply(state(4, reset=False, groups=[light("a", 2, c, GROUP_STATE_DELETED)]))
+    directory._apply(state(400, cells=[c], groups=[there[1]], group_last=6))
+    assert directory.take_gone() == {"d": ["cell-1#1/a#2", "cell-1#1/c#4"]}
+    assert directory.take_gone() == {}
+
+
+def test_an_id_is_gone_if_its_number_was_given_and_it_is_not_there():
+    c = cell(1)
+    directory = heard(state(3, cells=[c], groups=[light("a", 3, c)], group_last=4))
+    assert directory.is_gone("cell-1#1/b#2")
+    assert directory.is_gone("cell-1#1/b#4")
+    assert not directory.is_gone("cell-1#1/a#3")
+    assert not directory.is_gone("cell-1#1/b#5"), "it may be there by now"
+
+
 def test_what_is_over_is_an_ended_incarnation_or_every_one_before_the_present():
     async def story(directory, changes, member):
         nodes = [Node(name="gone", incarnation=4, ended=True), Node(name="here", incarnation=7)]

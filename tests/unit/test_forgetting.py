@@ -351,7 +351,9 @@ def test_all_streams_of_a_client_have_one_label():
 
 
 def test_a_client_tells_whether_it_was_forgotten_from_whether_it_was_fenced():
-    lane: Lane[int] = Lane(("a",), "p", is_open=True, is_known=True, epoch=1, next_sequence=5, last_receipt=4)
+    lane: Lane[int] = Lane(
+        ("a",), ("a",), "p", is_open=True, is_known=True, epoch=1, next_sequence=5, last_receipt=4
+    )
     assert lane.is_forgotten(1, 0)
     assert lane.is_forgotten(9, 0), "others with a higher epoch were forgotten, too"
     assert not lane.is_forgotten(2, 4), "that is ours"

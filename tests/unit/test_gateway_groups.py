@@ -137,7 +137,7 @@ def test_a_group_that_is_gone_is_forgotten():
     host.finish(host.submit("c"), 7)
     host.step(GroupsClosed, ("c",))
     host.step(ViewChanged, WITHOUT_C)
-    assert "c" not in host.machine.batching.open_by_group
+    assert "c" not in host.machine.batching.open_by_cell
     assert host.machine.closed == {}
     assert host.submit("a", "b")
 

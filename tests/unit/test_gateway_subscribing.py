@@ -16,9 +16,10 @@ from ordercast.runtime.process.settings import LimitSettings
 from ordercast.runtime.transport.status import Refused
 from ordercast.v1.common_pb2 import Envelope
 from ordercast.v1.gateway_pb2 import SubscribeRequest, SubscribeResponse, SubscribeStart
-from ordercast.v1.membership_pb2 import Domain, Group
+from ordercast.v1.membership_pb2 import Group
 from ordercast.v1.sequencer_pb2 import LogEntry, ReadGroupResponse, StartAt
 from tests.unit.clock_tokens import ClockTokens
+from tests.unit.directories import directory_of
 
 KEY = b"the cluster's key"
 GROUP = Group(name="a", id="a#1", domain="d", replicas=["s1"])
@@ -67,13 +68,8 @@ def subscribe(*chunks: list[bytes]) -> list[SubscribeResponse]:
     async def settle(names):
         pass
 
-    directory = SimpleNamespace(
-        domains={"d": Domain(name="d", protocol=DEFAULT.name)},
-        group_by_name={"a": GROUP},
-        groups={GROUP.id: GROUP},
-    )
     settings = SimpleNamespace(limits=LimitSettings())
-    node = SimpleNamespace(key=KEY, directory=directory, settings=settings)
+    node = SimpleNamespace(key=KEY, directory=directory_of([GROUP]), settings=settings)
     subscribing = Subscribing(
         node, Translation(node), Log(*chunks), None, SimpleNamespace(settle=settle), Budgets()
     )

@@ -3,11 +3,12 @@
 import asyncio
 from types import SimpleNamespace
 
+import grpc
 import pytest
 
 from ordercast.client.session_tokens import merge
 from ordercast.core.ids import pack_u64
-from ordercast.core.limits import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, REQUEST_MESSAGES_MAX, Limits
+from ordercast.core.limits import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, LOCATED_MAX, REQUEST_MESSAGES_MAX, Limits
 from ordercast.core.session_token import tag_of
 from ordercast.gateway.budgets import Budgets
 from ordercast.gateway.clients import UNJUDGED_MAX, Client, Clients
@@ -16,9 +17,9 @@ from ordercast.gateway.machine import Gateway
 from ordercast.gateway.publishing import REPLIES_MAX, ROLE, Publishing, Replies, refused
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.gateway.translation import Translation, Wrong, owner_of
-from ordercast.protocols.catalogue import DEFAULT
 from ordercast.protocols.scalatom.submission import ScalatomSubmission
 from ordercast.runtime.process.settings import LimitSettings
+from ordercast.runtime.transport.status import Refused
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,
@@ -29,9 +30,11 @@ from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_SEQUENCE_GAP,
     PublishReply,
     PublishRequest,
+    PublishStreamRequest,
 )
-from ordercast.v1.membership_pb2 import GROUP_STATE_ACTIVE, GROUP_STATE_DELETING, Domain, Group, Node
+from ordercast.v1.membership_pb2 import GROUP_STATE_ACTIVE, GROUP_STATE_DELETING, Group
 from tests.unit.clock_tokens import ClockTokens
+from tests.unit.directories import directory_of
 from tests.unit.gateway_calls import context_of
 from tests.unit.gateway_host import Host, status
 
@@ -39,20 +42,24 @@ KEY = b"the cluster's key"
 CLOCK = pack_u64(77)
 
 
+CELL = Group(
+    name="cell-1", id="cell-1#4", domain="d", state=GROUP_STATE_ACTIVE, replicas=["s1", "s2", "s3"], revision=1
+)
+
+
 def make_node(**limits_):
-    """As much of a node as is looked at: groups a and b in domain d, x in domain e; three replicas each."""
-    groups = [
+    """As much of a node as is looked at. Groups a and b of domain d, and x of e, have cells; u and v share one."""
+    alone = [
         Group(
             name=name, id=f"{name}#{number}", domain=domain, state=GROUP_STATE_ACTIVE, replicas=["s1", "s2", "s3"]
         )
         for number, (name, domain) in enumerate([("a", "d"), ("b", "d"), ("x", "e")], 1)
     ]
-    directory = SimpleNamespace(
-        groups={group.id: group for group in groups},
-        group_by_name={group.name: group for group in groups},
-        domains={name: Domain(name=name, protocol=DEFAULT.name) for name in ("d", "e")},
-        nodes={name: Node(name=name) for name in ("s1", "s2", "s3")},
-    )
+    shared = [
+        Group(name=name, id=f"{name}#{number}", domain="d", state=GROUP_STATE_ACTIVE, cell=CELL.id)
+        for number, name in enumerate("uv", 5)
+    ]
+    directory = directory_of([*alone, *shared], cells=[CELL], nodes=("s1", "s2", "s3"), domains=("d", "e"))
     settings = SimpleNamespace(limits=LimitSettings(**{"groups_max": 4, "producer_messages_max": 99, **limits_}))
     handed = []
     host = SimpleNamespace(hand_in=lambda *given: handed.append(given), handed=handed, stepped=0, goal=0)
@@ -193,7 +200,106 @@ def test_a_producer_belongs_to_who_authenticated():
     assert nameless.producer == b"", "the machine refuses it, as it has no id"
 
 
+# ----------------------------------------------------------------------------------------- groups that share cells
+
+
+@pytest.mark.parametrize(
+    ("groups", "cells", "addresses"),
+    [
+        (("u",), ("cell-1",), ["cell-1#4/u#5"]),
+        (("v", "u"), ("cell-1",), ["cell-1#4/v#6", "cell-1#4/u#5"]),
+        (("a", "u"), ("a", "cell-1"), ["a#1", "cell-1#4/u#5"]),
+        (("a", "b"), ("a", "b"), ["a#1", "b#2"]),
+    ],
+)
+def test_a_request_numbered_by_the_cells_of_its_groups_goes_to_their_addresses(groups, cells, addresses):
+    made = request(*groups, cells=cells)
+    assert Translation(make_node()).to_machine(made, None) == "d"
+    assert list(made.groups) == addresses
+    assert list(made.cells) == [], "an address says it already"
+
+
+@pytest.mark.parametrize(
+    ("groups", "cells"),
+    [
+        (("u",), ("cell-2",)),
+        (("u",), ("u",)),
+        (("a", "u"), ("cell-1",)),
+        (("a",), ("cell-1",)),
+        (("u",), ("cell-1", "a")),
+    ],
+)
+def test_a_request_that_is_numbered_by_other_cells_is_refused_so_that_its_client_asks_again(groups, cells):
+    """A group was deleted and made again elsewhere: new messages would be taken for old ones there."""
+    assert wrong_with(Translation(make_node()), request(*groups, cells=cells)) == PUBLISH_STATUS_NOT_FOUND
+
+
+def test_who_does_not_say_how_messages_to_a_shared_cell_are_numbered_is_told_to():
+    translation = Translation(make_node())
+    for groups in (("u",), ("a", "v")):
+        assert wrong_with(translation, request(*groups)) == PUBLISH_STATUS_INVALID_ARGUMENT
+    with pytest.raises(Wrong, match=r"say in `cells` .* \(a, cell-1\)"):
+        translation.to_machine(request("a", "v"), None)
+
+
+def test_a_refusal_tells_back_how_the_client_numbered():
+    """It looks up by that what the refusal is about."""
+    refusal = Translation(make_node()).refusal(
+        request("u", cells=["elsewhere"]), Wrong(PUBLISH_STATUS_NOT_FOUND, "no"), "c"
+    )
+    assert (list(refusal.groups), list(refusal.cells)) == (["u"], ["elsewhere"])
+
+
+def test_clients_are_told_in_which_cell_a_group_lives_and_of_no_cell_if_it_has_its_own_or_is_not_there():
+    translation = Translation(make_node())
+    places = {name: translation.place_of(name).cell for name in ("u", "v", "a", "nobody", "u#5")}
+    assert places == {"u": "cell-1", "v": "cell-1", "a": "", "nobody": "", "u#5": ""}
+
+
+def test_clients_are_told_places_in_the_order_in_which_they_ask_and_no_more_than_a_frame_may_ask_for():
+    async def story():
+        node = make_node()
+        asked = []
+
+        async def settle(names):
+            asked.extend(names)
+
+        publishing = Publishing(node, Translation(node), SimpleNamespace(settle=settle), Clients(), Budgets())
+        replies = replies_of(publishing.translation, None)
+        await publishing._locate(replies, ["v", "a"])
+        assert asked == ["v", "a"], "a group that was made a moment ago may not be known here yet"
+        assert [(place.group, place.cell) for place in replies.places] == [("v", "cell-1"), ("a", "")]
+        assert replies.is_writing
+        await replies.take()
+        await publishing._locate(replies, ["u"] * LOCATED_MAX)
+        with pytest.raises(Refused) as refused:
+            await publishing._locate(replies, ["u"] * (LOCATED_MAX + 1))
+        assert refused.value.code == grpc.StatusCode.INVALID_ARGUMENT
+        assert len(asked) == 2 + LOCATED_MAX, "nothing was looked up for it"
+
+    asyncio.run(story())
+
+
+def test_frames_of_a_stream_may_ask_for_no_more_places_than_that():
+    limits = Limits(LimitSettings().table())
+    for count, is_refused in ((LOCATED_MAX, False), (LOCATED_MAX + 1, True)):
+        frame = PublishStreamRequest(locate=["u"] * count)
+        assert bool(limits.of(frame.DESCRIPTOR).violation(frame, frame.ByteSize())) == is_refused
+
+
 # -------------------------------------------------------------------------------------------------- the way back
+
+
+def test_a_reply_about_groups_of_a_cell_has_their_names_and_its_name():
+    translation = Translation(make_node())
+    reply = PublishReply(producer=b"p", groups=["a#1", "cell-1#4/u#5"], cells=["a#1", "cell-1#4"], session=CLOCK)
+    for address, offset in (("a#1", 3), ("cell-1#4/u#5", 7)):
+        reply.offsets.add(group=address, first_offset=offset)
+    told = translation.to_client(reply, None)
+    assert (list(told.groups), list(told.cells)) == (["a", "u"], ["a", "cell-1"])
+    assert [(offset.group, offset.first_offset) for offset in told.offsets] == [("a", 3), ("u", 7)]
+    assert ClockTokens(KEY).verify("d", told.session) == CLOCK
+    assert translation.domain_of(told) == "d"
 
 
 def test_a_reply_has_names_a_signed_token_and_the_producer_as_the_client_knows_it():

@@ -175,7 +175,7 @@ BREAKS: dict[str, Case] = {
     "and is a candidate": (log_replica, lead_and_stand),
     "it leads or tries to": (log_replica, change("state.standing", LOG_STANDING_MUTE)),
     "envelopes are open$": (gateway, lambda m: m.open.update(dict.fromkeys(range(99_999)))),
-    "was not looked at": (gateway, change("batching.may_fill", True)),
+    "is not looked at": (gateway, change("batching.may_fill", True)),
     "bytes wait": (gateway, change("batching.waiting_bytes", 1)),
     "and the next is": (gateway, change("batching.counter", 0)),
     "nobody looks after": (gateway, change("is_ticking", False)),

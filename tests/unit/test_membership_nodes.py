@@ -147,6 +147,7 @@ def test_removed_nodes_are_forgotten_once_nothing_of_them_can_be_open(monkeypatc
 def test_forgetting_a_group_does_not_bring_back_changes_that_are_forgotten(monkeypatch):
     """Of two kinds of tombstones the later one that is forgotten counts."""
     monkeypatch.setattr(limits, "TOMBSTONES_MAX", 1)
+    monkeypatch.setattr(limits, "GROUP_TOMBSTONES_MAX", 1)
     cluster = Changing("abcdefgh")
     for name in "xy":
         cluster.group(name, replicas=1)

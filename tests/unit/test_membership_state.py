@@ -27,6 +27,7 @@ from ordercast.v1.membership_pb2 import (
     DeleteGroup,
     EndIncarnation,
     FoundCluster,
+    Group,
     MarkNode,
     MoveCursors,
     Node,
@@ -34,6 +35,7 @@ from ordercast.v1.membership_pb2 import (
     ReadCursors,
     RegisterNode,
     RemoveGroup,
+    Retention,
     RetireIncarnations,
 )
 
@@ -448,7 +450,7 @@ def test_a_watcher_hears_only_what_changed_and_what_is_gone(cluster):
 
 
 def test_a_watcher_that_missed_a_forgotten_group_starts_afresh(cluster, monkeypatch):
-    monkeypatch.setattr(limits, "TOMBSTONES_MAX", 1)
+    monkeypatch.setattr(limits, "GROUP_TOMBSTONES_MAX", 1)
     cluster.nodes("a")
     for name in "gh":
         cluster.group(name)
@@ -568,13 +570,26 @@ def longest(number: int) -> str:
     return f"{'x' * 57}-{number:05}"
 
 
+def longest_that_shares() -> Group:
+    """What one more group is that shares its cell."""
+    return Group(
+        name=longest(0),
+        id=f"{longest(0)}#{2**63}",
+        domain=longest(0),
+        state=GROUP_STATE_DELETING,
+        retention=Retention(bytes=2**63, age_s=2**63),
+        cell=f"cell-{limits.PLACED_MAX}#{2**63}",
+        revision=2**63,
+    )
+
+
 def test_the_fullest_state_there_can_be_fits_into_a_snapshot(cluster):
     cluster.do(create_domain=CreateDomain(name=longest(0), protocol="scalatom"))
     register_longest(cluster, range(limits.REPLICAS_MAX))
-    for number in range(limits.TOMBSTONES_MAX):
+    for number in range(limits.GROUP_TOMBSTONES_MAX):
         cluster.group(longest(number), domain=longest(0))
         cluster.remove(longest(number))
-    for number in range(limits.GROUPS_MAX):
+    for number in range(limits.PLACED_MAX):
         create = CreateGroup(name=longest(number), domain=longest(0), replicas=limits.REPLICAS_MAX)
         assert cluster.do(b"%064d" % number, create_group=create).code == Code.OK
     assert cluster.group("one-more").code == Code.RESOURCE_EXHAUSTED
@@ -592,7 +607,8 @@ def test_the_fullest_state_there_can_be_fits_into_a_snapshot(cluster):
     bytes_max = len(cluster.state.to_bytes()) - cluster.state.executed_bytes + limits.EXECUTED_BYTES_MAX
     bytes_max += limits.DOMAINS_MAX * (limits.SETTINGS_BYTES_MAX + 200)
     # What a group sets is one of a few words.
-    bytes_max += limits.GROUPS_MAX * 64
+    bytes_max += limits.PLACED_MAX * 64
+    bytes_max += (limits.GROUPS_MAX - limits.PLACED_MAX) * (len(longest_that_shares().SerializeToString()) + 8)
     # What frames each answer.
     bytes_max += limits.EXECUTED_COUNT_MAX * 8
     assert bytes_max < MembershipSettings().log.snapshot_bytes_max

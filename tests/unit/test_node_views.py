@@ -24,7 +24,7 @@ class Fake(Registration):
         self.name = "n1"
         self.settings = SimpleNamespace(heartbeat_s=heartbeat_s)
         nodes = {name: NodeRecord(name=name, suspected=name not in up.split()) for name in ("n1", "n2", "n3")}
-        self.directory = SimpleNamespace(groups={group.id: group for group in groups}, nodes=nodes)
+        self.directory = SimpleNamespace(cells={group.id: group for group in groups}, nodes=nodes)
         self.progress: list[GroupProgress] = []
         self._changed = asyncio.Event()
 
@@ -76,7 +76,7 @@ def test_a_view_that_is_defined_while_nothing_was_under_way_is_noticed_at_once(m
     fake = Fake(group())
 
     def defined() -> None:
-        fake.directory.groups["g#1"].starting.append("n1")
+        fake.directory.cells["g#1"].starting.append("n1")
         fake.progress = [PROGRESS]
         fake.change()
 
@@ -107,7 +107,7 @@ def test_a_process_that_stops_waits_until_no_view_needs_it():
         return time.monotonic() - begun
 
     fake = Fake(group())
-    found = fake.directory.groups["g#1"]
+    found = fake.directory.cells["g#1"]
 
     def defined() -> None:
         found.previous.number, found.previous.replicas[:] = 2, found.replicas

@@ -11,6 +11,7 @@ import pytest
 from ordercast.gateway.reading import Reading
 from ordercast.runtime.transport.status import Refused
 from ordercast.v1.membership_pb2 import Group
+from tests.unit.directories import directory_of
 
 NODE = "n1"
 GROUP = Group(name="a", id="a#1", replicas=[NODE, "n2"])
@@ -27,7 +28,7 @@ def test_a_node_that_left_its_groups_and_stops_does_not_say_that_they_are_not_th
     """That would end a subscription for good. Virtually synchronous groups are left before the gateway stops."""
 
     async def read_while_stopping() -> None:
-        directory = SimpleNamespace(groups={GROUP.id: GROUP}, nodes={NODE: None}, cut_off=frozenset())
+        directory = directory_of([GROUP], nodes=[NODE])
         reading = Reading(SimpleNamespace(name=NODE, directory=directory))  # type: ignore[arg-type]
 
         async def left(*_: object) -> AsyncGenerator[Any, None]:

@@ -43,7 +43,7 @@ def create_all(cluster: LocalCluster, plan: Plan, groups: Groups) -> None:
     if plan.protocol != DEFAULT:
         domain = DOMAIN
         create_domain(cluster.gateways, domain, plan.protocol, plan.settings)
-    create_groups(cluster.gateways, groups, plan.replicas, domain)
+    create_groups(cluster.gateways, groups, plan.replicas, domain, shared=groups if plan.shared else ())
 
 
 @contextmanager

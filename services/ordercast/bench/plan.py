@@ -52,6 +52,8 @@ class Plan:
     #: Of the domain that our own groups are in; and what it orders, if the protocol lets a domain choose.
     protocol: str = DEFAULT
     ordering: str = ""
+    #: Our groups share cells. Otherwise each has one to itself.
+    shared: bool = False
 
     @property
     def traits(self) -> Traits:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from ordercast.cli.exit_codes import ExitCode, fail
+from ordercast.cli.placed import describing
 from ordercast.cli.views import view_document
 from ordercast.core.members import kind_of, learners_of
 from ordercast.core.members.kind import Superseded
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 def wait_for_change(client: "SyncConnection", begun: "Group", waiting: "Waiting") -> "Group":
     """Until the change is done that was answered with `begun`; the group as it is then."""
     wanted = kind_of(begun).wanted(begun)
+    describe = describing(client, begun)
     while True:
-        answer = client.describe_group(begun.name)
+        answer = describe()
         group = answer.group
         if group.id != begun.id:
             fail(ExitCode.NOT_FOUND, f"the group {begun.name} was deleted meanwhile")

@@ -23,6 +23,10 @@ Ordering = Annotated[
 ]
 Mutant = Annotated[str | None, typer.Option(help=f"Break something that must be noticed: {', '.join(MUTANTS)}.")]
 
+Shared = Annotated[
+    bool, typer.Option("--shared", help="Two of the three groups share a cell, instead of having one each.")
+]
+
 
 def chaos(
     seconds: Annotated[float, typer.Option(min=1, help="How long faults are injected.")] = 60.0,
@@ -43,6 +47,7 @@ def chaos(
             "--reconfigure", help="Also replace, add and remove replicas, drain nodes, and lose disks of workers."
         ),
     ] = False,
+    shared: Shared = False,
     protocol: Protocol = DEFAULT.name,
     ordering: Ordering = None,
     mutant: Mutant = None,
@@ -83,6 +88,7 @@ def chaos(
             mutant=mutant,
             protocol=protocol,
             ordering=chosen_ordering,
+            shared=shared,
             on_action=_tell,
         )
         report = run.run()

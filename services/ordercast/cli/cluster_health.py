@@ -1,6 +1,6 @@
 """Who is in a cluster, what is where, and whether that is as it should be: read from a gateway, judged, shown."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -8,20 +8,34 @@ from ordercast.cli.changes import replica_document, under_way
 from ordercast.cli.group import group_document
 from ordercast.cli.node import is_up, node_document, services_text, some, state_of, state_text
 from ordercast.cli.output import NOTHING, print_columns, say
+from ordercast.cli.placed import as_group
 from ordercast.cli.views import token_holder
 from ordercast.core.members import kind_of
 
 if TYPE_CHECKING:
     from ordercast.client.sync import SyncConnection
-    from ordercast.v1.gateway_pb2 import DescribeClusterResponse, DescribeGroupResponse, ReplicaStatus
+    from ordercast.v1.gateway_pb2 import (
+        DescribeCellResponse,
+        DescribeClusterResponse,
+        DescribeGroupResponse,
+        ReplicaStatus,
+    )
     from ordercast.v1.membership_pb2 import Node
 
 
 @dataclass(slots=True)
 class ClusterHealth:
     cluster: "DescribeClusterResponse"
-    #: By id. A group that was deleted meanwhile is not here.
+    #: What has replicas, by id: groups that have a cell to themselves, and cells that others share. A group that
+    #: was deleted meanwhile is not here.
     groups: "dict[str, DescribeGroupResponse]" = field(default_factory=dict)
+    cells: "dict[str, DescribeCellResponse]" = field(default_factory=dict)
+
+    def placed(self) -> "Iterator[tuple[str, DescribeGroupResponse]]":
+        """With what each of them is."""
+        yield from (("group", answer) for answer in self.groups.values())
+        yield from (("cell", as_group(answer)) for answer in self.cells.values())
+
     #: What is not as it should be.
     troubles: list[str] = field(default_factory=list)
 
@@ -31,7 +45,11 @@ def read(client: "SyncConnection", is_over: "Callable[[Node], bool]" = lambda no
     from ordercast.client.errors import NotFound
 
     found = ClusterHealth(client.cluster())
+    for one in found.cluster.cells:
+        found.cells[one.cell.id] = client.describe_cell(one.cell.id)
     for group in found.cluster.groups:
+        if group.cell:
+            continue  # As its cell is, so is it.
         # It may be deleted between the two questions, and its name taken by another one.
         try:
             answer = client.describe_group(group.name)
@@ -53,18 +71,18 @@ def _judge(found: ClusterHealth, is_over: "Callable[[Node], bool]") -> None:
         for node in found.cluster.nodes
         if node.name not in up and not is_over(node)
     ]
-    for answer in found.groups.values():
+    for what, answer in found.placed():
         group = answer.group
         # Whoever lost what it had stored takes no part until the next configuration.
         answering = sum(not (replica.error or replica.node in group.lost) for replica in answer.replicas)
         if not is_majority(answering, len(group.replicas)):
-            found.troubles.append(f"group {group.name}: {answering} of {len(group.replicas)} replicas answer")
-        for what, members, lost in kind_of(group).needed(group):
+            found.troubles.append(f"{what} {group.name}: {answering} of {len(group.replicas)} replicas answer")
+        for members_called, members, lost in kind_of(group).needed(group):
             there = sum(name in up and name not in lost for name in members)
             if not is_majority(there, len(members)):
-                found.troubles.append(f"group {group.name}: {there} of {len(members)} {what} are up")
+                found.troubles.append(f"{what} {group.name}: {there} of {len(members)} {members_called} are up")
     for node in found.cluster.nodes:
-        lost = [answer.group.name for answer in found.groups.values() if node.name in answer.group.lost]
+        lost = [answer.group.name for _, answer in found.placed() if node.name in answer.group.lost]
         if lost:
             found.troubles.append(f"node {node.name} lost what it had stored of {some(lost)}")
 
@@ -87,6 +105,9 @@ def document_of(found: ClusterHealth) -> dict[str, Any]:
         "level": cluster.level,
         "nodes": [node_document(node) for node in cluster.nodes],
         "groups": [_group_document(answer) for answer in found.groups.values()],
+        "cells": [
+            _group_document(as_group(answer)) | {"groups": answer.cell.groups} for answer in found.cells.values()
+        ],
     }
 
 
@@ -122,6 +143,7 @@ def print_health(found: ClusterHealth) -> None:
     )
     print_columns([_node_row(node, cluster.level) for node in cluster.nodes], ("level", "incarnation"))
     print_columns([_group_row(answer) for answer in found.groups.values()], ("configuration",))
+    print_columns([_cell_row(answer) for answer in found.cells.values()], ("groups", "configuration"))
 
 
 def _node_row(node: "Node", level: int) -> dict[str, str]:
@@ -149,6 +171,11 @@ def _group_row(answer: "DescribeGroupResponse") -> dict[str, str]:
         "token": token_holder(answer) or NOTHING,
         "under way": under_way(answer) or NOTHING,
     }
+
+
+def _cell_row(answer: "DescribeCellResponse") -> dict[str, str]:
+    row = _group_row(as_group(answer))
+    return {"cell": row.pop("group"), "domain": row.pop("domain"), "groups": str(answer.cell.groups), **row}
 
 
 def _log_text(replica: "ReplicaStatus", answer: "DescribeGroupResponse") -> str:

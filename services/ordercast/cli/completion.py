@@ -23,6 +23,15 @@ def groups(context: typer.Context, incomplete: str) -> list[str]:
     return _beginning_with(incomplete, _names(context, _ask_groups))
 
 
+def cells(context: typer.Context, incomplete: str) -> list[str]:
+    return _beginning_with(incomplete, _names(context, _ask_cells))
+
+
+def placed(context: typer.Context, incomplete: str) -> list[str]:
+    """Groups and cells."""
+    return sorted([*groups(context, incomplete), *cells(context, incomplete)])
+
+
 def group_list(context: typer.Context, incomplete: str) -> list[str]:
     """Of `a,b` the last one; those before it are not offered again."""
     before, comma, last = incomplete.rpartition(",")
@@ -56,6 +65,12 @@ def _ask_groups(stub: Any, timeout_s: float) -> Iterable[Any]:
     from ordercast.v1.gateway_pb2 import ListGroupsRequest
 
     return stub.ListGroups(ListGroupsRequest(), timeout=timeout_s).groups
+
+
+def _ask_cells(stub: Any, timeout_s: float) -> Iterable[Any]:
+    from ordercast.v1.gateway_pb2 import ListCellsRequest
+
+    return [found.cell for found in stub.ListCells(ListCellsRequest(), timeout=timeout_s).cells]
 
 
 def _ask_nodes(stub: Any, timeout_s: float) -> Iterable[Any]:

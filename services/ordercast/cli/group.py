@@ -19,12 +19,15 @@ from ordercast.cli.connection import Connection, connected
 from ordercast.cli.domain import pairs, settings_text
 from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, print_json, print_table, say
+from ordercast.cli.placed import groups_text
 from ordercast.cli.views import follow, token_holder
-from ordercast.cli.waiting import NoWait, Patience, Waiting
+from ordercast.cli.waiting import NoWait, Patience, Waiting, note
+from ordercast.core.ids import group_name
 from ordercast.core.members import kind_of
 
 if TYPE_CHECKING:
     from ordercast.client.admin import Change
+    from ordercast.v1.gateway_pb2 import DescribeGroupResponse
     from ordercast.v1.membership_pb2 import Group
 
 app = typer.Typer(help="Groups: where messages are sent to, and read from.", no_args_is_help=True)
@@ -33,6 +36,36 @@ NUMBER_MAX = (1 << 63) - 1
 UNIT_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 Name = Annotated[str, typer.Argument(help="The group.", autocompletion=completion.groups)]
+# Where a group lives.
+Ordering = Annotated[
+    str,
+    typer.Option(
+        help="The domain that they are ordered in: default, or that of the group that they live with.",
+        autocompletion=completion.domains,
+    ),
+]
+Shared = Annotated[
+    bool, typer.Option("--shared", help="In a cell with other groups of the domain, which makes it cheap.")
+]
+Beside = Annotated[
+    str,
+    typer.Option(
+        "--with",
+        metavar="GROUP",
+        help="In the same cell as this group, which shares its cell.",
+        autocompletion=completion.groups,
+    ),
+]
+OwnCell = Annotated[bool, typer.Option("--own-cell", help="In a cell to itself; so it is by default.")]
+#: What has replicas that change.
+Placed = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="The group, or a cell. Of a group that shares its cell, the cell is changed.",
+        autocompletion=completion.placed,
+    ),
+]
 
 
 @app.command("create")
@@ -40,9 +73,7 @@ Name = Annotated[str, typer.Argument(help="The group.", autocompletion=completio
 def create(
     connection: Connection,
     names: Annotated[list[str], typer.Argument(metavar="NAME", help="The groups.")],
-    domain: Annotated[
-        str, typer.Option(help="The domain that they are ordered in.", autocompletion=completion.domains)
-    ] = "default",
+    domain: Ordering = "",
     replicas: Annotated[
         int,
         typer.Option(min=0, max=1 << 31, help="Copies of each; 0: one on each node that is there, at most three."),
@@ -59,6 +90,9 @@ def create(
             "--set", metavar="KEY=VALUE", help="A setting in which it differs from its domain; repeatable."
         ),
     ] = None,
+    shared: Shared = False,
+    with_: Beside = "",
+    own_cell: OwnCell = False,
     if_missing: Annotated[
         bool, typer.Option("--if-missing", help="A group that is there already stays as it is, and is no error.")
     ] = False,
@@ -66,9 +100,15 @@ def create(
 ) -> None:
     """Create groups. They are made one after the other; the first that cannot be made ends it.
 
+    Groups that share a cell have the same replicas, and cost next to nothing each. A message to several groups is
+    cheapest where they share one. A group with a cell to itself is held up by no other.
+
     Examples: `ordercast group create a b c --if-missing` ·
-    `ordercast group create orders --replicas 5 --retention-age 7d`
+    `ordercast group create orders --replicas 5 --retention-age 7d` ·
+    `ordercast group create orders-eu --with orders`
     """
+    if sum((shared, bool(with_), own_cell)) > 1:
+        raise typer.BadParameter("at most one of --shared, --with and --own-cell says where a group lives")
     from ordercast.v1.membership_pb2 import Retention
 
     retention = Retention(bytes=retention_bytes, age_s=seconds(retention_age))
@@ -83,6 +123,9 @@ def create(
                     replicas=replicas,
                     retention=retention,
                     settings=settings,
+                    shared=shared,
+                    beside=with_,
+                    own_cell=own_cell,
                     exist_ok=if_missing,
                 )
                 created.append(group)
@@ -91,7 +134,8 @@ def create(
         if json and created:
             print_json([group_document(group) for group in created])
         for group in () if json else created:
-            say(f"group {group.name} in domain {group.domain}, replicas on {', '.join(group.replicas)}")
+            where = f", cell {group_name(group.cell)}" if group.cell else ""
+            say(f"group {group.name} in domain {group.domain}{where}, replicas on {', '.join(group.replicas)}")
 
 
 @app.command("list")
@@ -113,10 +157,18 @@ def list_(
         print_json([group_document(group) for group in groups])
         return
     rows = [
-        (g.name, g.domain, state_of(g), ", ".join(g.replicas), stage_of(g) or "-", retention_text(g))
-        for g in groups
+        (
+            group.name,
+            group.domain,
+            state_of(group),
+            group_name(group.cell) or "-",
+            ", ".join(group.replicas),
+            stage_of(group) or "-",
+            retention_text(group),
+        )
+        for group in groups
     ]
-    print_table(("group", "domain", "state", "replicas", "under way", "retention"), rows)
+    print_table(("group", "domain", "state", "cell", "replicas", "under way", "retention"), rows)
 
 
 @app.command("describe")
@@ -128,7 +180,8 @@ def describe(connection: Connection, name: Name, json: Json = False) -> None:
     """
     with connection.client() as client:
         answer = client.describe_group(name)
-    group = answer.group
+        group = answer.group
+        cell = client.describe_cell(group.cell) if group.cell else None
     logs = [replica_document(replica) for replica in answer.replicas]
     copies = [replica_document(learner) for learner in answer.learners]
     if json:
@@ -138,17 +191,30 @@ def describe(connection: Connection, name: Name, json: Json = False) -> None:
     say(f"group          {group.name} ({group.id})")
     say(f"domain         {group.domain}")
     say(f"state          {state_of(group)}")
-    for heading, value in kind_of(group).lines(group, token_holder(answer)):
-        say(f"{heading:<14} {value}")
+    if cell is not None:
+        say(f"cell           {cell.cell.cell.name} ({group.cell}): what changes there, changes for all its groups")
+        say(f"groups there   {groups_text(cell)}")
+    for line in state_lines(answer):
+        say(line)
     say(f"retention      {retention_text(group)}")
     if group.settings:
         say(f"settings       {settings_text(group.settings)}")
     say(f"under way      {under_way(answer) or '-'}")
     if group.lost:
         say(f"lost           {', '.join(group.lost)}")
+    print_replicas(logs, copies)
+
+
+def state_lines(answer: "DescribeGroupResponse") -> list[str]:
+    """Who the members are, and in what."""
+    group = answer.group
+    return [f"{heading:<14} {value}" for heading, value in kind_of(group).lines(group, token_holder(answer))]
+
+
+def print_replicas(logs: list[dict[str, Any]], copies: list[dict[str, Any]]) -> None:
     numbers = ("first offset", "next offset", "bytes")
     rows = [
-        (f"{log['node']}{note}", *(_cell(log[key]) for key in ("first_offset", "next_offset", "bytes", "error")))
+        (f"{log['node']}{note}", *(_entry(log[key]) for key in ("first_offset", "next_offset", "bytes", "error")))
         for found, note in ((logs, ""), (copies, " (copies)"))
         for log in found
     ]
@@ -209,7 +275,7 @@ def delete(
 @connected
 def add_replica(
     connection: Connection,
-    name: Name,
+    name: Placed,
     node: Annotated[
         str,
         typer.Option(
@@ -231,7 +297,7 @@ def add_replica(
 @connected
 def remove_replica(
     connection: Connection,
-    name: Name,
+    name: Placed,
     node: Annotated[
         str,
         typer.Option(
@@ -253,7 +319,7 @@ def remove_replica(
 @connected
 def replace(
     connection: Connection,
-    name: Name,
+    name: Placed,
     node: Annotated[
         str,
         typer.Option(
@@ -292,28 +358,39 @@ def _change(
 ) -> None:
     with connection.client() as client:
         group = client.change_replicas(name, change, node=node, to=to)
+        what = _what_changes(name, group)
         if wait:
-            with Waiting(timeout, f"`ordercast group describe {name}` shows how far it is") as waiting:
+            with Waiting(timeout, f"`ordercast {what} describe {group.name}` shows how far it is") as waiting:
                 group = wait_for_change(client, group, waiting)
     if json:
         print_json(group_document(group))
     else:
-        say(f"group {group.name}: {replicas_text(group) if wait else stage_of(group)}")
+        say(f"{what} {group.name}: {replicas_text(group) if wait else stage_of(group)}")
+
+
+def _what_changes(name: str, changed: "Group") -> str:
+    """A group or a cell. Who named a group is told that it is about others, too."""
+    if not changed.is_cell:
+        return "group"
+    if name not in (changed.name, changed.id):
+        note(f"{name} shares the cell {changed.name}, which is changed for all its groups")
+    return "cell"
 
 
 @app.command("cancel-change")
 @connected
-def cancel_change(connection: Connection, name: Name, json: Json = False) -> None:
+def cancel_change(connection: Connection, name: Placed, json: Json = False) -> None:
     """Give up a change whose newcomer still copies the log. Once its configuration has begun it is too late.
 
     Example: `ordercast group cancel-change a`
     """
     with connection.client() as client:
         group = client.cancel_change(name)
+        what = _what_changes(name, group)
     if json:
         print_json(group_document(group))
     else:
-        say(f"group {group.name}: {replicas_text(group)}; the change is cancelled")
+        say(f"{what} {group.name}: {replicas_text(group)}; the change is cancelled")
 
 
 # --------------------------------------------------------------------------------------------------- documents
@@ -324,6 +401,7 @@ def group_document(group: "Group") -> dict[str, Any]:
         "name": group.name,
         "id": group.id,
         "domain": group.domain,
+        "cell": group.cell or None,
         "state": state_of(group),
         "configuration": group.configuration,
         "replicas": list(group.replicas),
@@ -349,7 +427,7 @@ def retention_text(group: "Group") -> str:
     return " and ".join(kept) or "everything"
 
 
-def _cell(value: Any) -> str:
+def _entry(value: Any) -> str:
     return "-" if value is None else str(value)
 
 

@@ -32,6 +32,7 @@ COMMANDS: dict[str, Source] = {
     "subscribe": Source("subscribe", "subscribe", "Read the messages of a group in their order."),
     "verify": Source("verify", "verify", "Read all replicas of all groups, and compare them."),
     "group": Source("group", "app", "Groups: where messages are sent to, and read from."),
+    "cell": Source("cell", "app", "Cells: the sets of replicas that groups share."),
     "domain": Source("domain", "app", "Domains: what can be ordered together, and how."),
     "cursor": Source("cursor", "app", "Cursors: where named consumers go on reading."),
     "node": Source("node", "app", "Nodes: who is there, and what they hold."),

@@ -11,6 +11,7 @@ from ordercast.cli import completion
 from ordercast.cli.connection import Connection, connected
 from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, print_json, print_table, say
+from ordercast.cli.placed import placed_in
 from ordercast.cli.waiting import NoWait, Patience, Waiting, note
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ Name = Annotated[str, typer.Argument(metavar="NODE", help="The node.", autocompl
 @app.command("list")
 @connected
 def list_(connection: Connection, json: Json = False) -> None:
-    """List the nodes, and how many groups each has a part in.
+    """List the nodes, and in how many groups and cells each has a part.
 
     Example: `ordercast node list`
     """
@@ -68,16 +69,17 @@ def drain(
     """
     with connection.client() as client:
         node = client.drain_node(name)
+        left: list[str] = []
         if no_wait:
-            left = held_by(name, client.cluster())
+            cluster = client.cluster()
+            left = held_by(name, cluster)
         else:
-            left = []
             with Waiting(timeout, f"`ordercast node list` shows what is left on {name}") as waiting:
                 node = _wait_until_empty(client, node, waiting)
     if json:
         print_json(node_document(node) | {"groups": left})
     elif left:
-        say(f"node {name} is being emptied: it has a part in {count_of(left)}")
+        say(f"node {name} is being emptied: it has a part in {count_of(left, cluster)}")
     else:
         say(f"node {name} is empty")
 
@@ -145,7 +147,9 @@ def _confirm(client: "SyncConnection", name: str) -> None:
     if all(node.name != name for node in cluster.nodes):
         fail(ExitCode.NOT_FOUND, f"there is no node {name!r}")
     groups = held_by(name, cluster)
-    note(f"What {name} had stored counts as lost, for good, in {count_of(groups)}: {some(groups) or '-'}.")
+    note(
+        f"What {name} had stored counts as lost, for good, in {count_of(groups, cluster)}: {some(groups) or '-'}."
+    )
     note("A process with this name and an empty disk becomes a new member; the old disk is refused.")
     if not typer.confirm(f"Give up the disk of {name}?", err=True):
         fail(ExitCode.NO, "nothing was given up")
@@ -174,8 +178,8 @@ def _wait_until_empty(client: "SyncConnection", begun: "Node", waiting: Waiting)
                 stuck_since = time.monotonic()
             elif time.monotonic() - stuck_since >= STUCK_S:
                 _fail_stuck(node.name, left)
-            moving = [group.name for group in cluster.groups if group.name in left and is_changing(group)]
-            stage = f"{node.name} has a part in {count_of(left)}"
+            moving = [group.name for group in placed_in(cluster) if group.name in left and is_changing(group)]
+            stage = f"{node.name} has a part in {count_of(left, cluster)}"
             waiting.tell(stage, f"moving {some(moving)}" if moving else "")
         waiting.pause()
 
@@ -189,8 +193,8 @@ def _fail_stuck(name: str, left: list[str]) -> None:
 
 
 def held_by(name: str, cluster: "DescribeClusterResponse") -> list[str]:
-    """Groups of which it is a member in any configuration."""
-    return [group.name for group in cluster.groups if name in members(group)]
+    """Groups that have a cell to themselves, and cells, of which it is a member in any configuration."""
+    return [group.name for group in placed_in(cluster) if name in members(group)]
 
 
 def members(group: "Group") -> set[str]:
@@ -211,7 +215,7 @@ def is_stuck(name: str, cluster: "DescribeClusterResponse") -> bool:
     """Nothing moves, and nothing can: nobody can take any of what is left. Deleted groups go by themselves."""
     from ordercast.v1.membership_pb2 import GROUP_STATE_ACTIVE
 
-    left = [group for group in cluster.groups if name in members(group)]
+    left = [group for group in placed_in(cluster) if name in members(group)]
     return all(
         group.state == GROUP_STATE_ACTIVE and not is_changing(group) and not has_place(name, group, cluster.nodes)
         for group in left
@@ -279,8 +283,13 @@ def node_document(node: "Node") -> dict[str, Any]:
     }
 
 
-def count_of(groups: list[str]) -> str:
-    return "1 group" if len(groups) == 1 else f"{len(groups)} groups"
+def count_of(held: list[str], cluster: "DescribeClusterResponse") -> str:
+    """Of what a node holds."""
+    shared = {one.cell.name for one in cluster.cells}
+    cells = sum(name in shared for name in held)
+    counts = ((len(held) - cells, "group"), (cells, "cell"))
+    texts = [f"{count} {what}" if count == 1 else f"{count} {what}s" for count, what in counts if count]
+    return " and ".join(texts) or "0 groups"
 
 
 def some(names: list[str]) -> str:

@@ -20,16 +20,20 @@ from ordercast.client.errors import AlreadyExists, InvalidArgument
 from ordercast.client.types import Start, checked_start
 from ordercast.v1.gateway_pb2 import (
     CancelChangeRequest,
+    Cell,
     ChangeReplicasRequest,
     CreateGroupRequest,
     DeleteCursorRequest,
     DeleteGroupRequest,
+    DescribeCellRequest,
+    DescribeCellResponse,
     DescribeClusterRequest,
     DescribeClusterResponse,
     DescribeGroupRequest,
     DescribeGroupResponse,
     DrainNodeRequest,
     GiveUpDiskRequest,
+    ListCellsRequest,
     ListCursorsRequest,
     ListDomainsRequest,
     ListGroupsRequest,
@@ -110,6 +114,9 @@ class AsyncAdmin:
         replicas: int = 0,
         retention: Retention | None = None,
         settings: Mapping[str, str] | None = None,
+        shared: bool = False,
+        beside: str = "",
+        own_cell: bool = False,
         exist_ok: bool = False,
     ) -> Group:
         """In the domain "default" if none is given; 0 replicas means as many as there are nodes, at most three.
@@ -117,9 +124,19 @@ class AsyncAdmin:
         `settings` are what this group has otherwise than its domain, as the domain's protocol allows. With
         `exist_ok`, a group of that domain which is there already is the answer, and stays as it is; one that is
         being deleted is made anew when it is gone. One of another domain is `AlreadyExists` all the same.
+
+        At most one of these says where it lives: `shared`, in a cell with other groups of its domain, which makes
+        it cheap; `beside` a group that shares its cell, in the same one; `own_cell`, in a cell to itself.
         """
         request = CreateGroupRequest(
-            name=name, domain=domain, replicas=replicas, retention=retention, settings=settings
+            name=name,
+            domain=domain,
+            replicas=replicas,
+            retention=retention,
+            settings=settings,
+            shared=shared,
+            beside=beside,
+            own_cell=own_cell,
         )
         return await self._created(creating_group(request, exist_ok=exist_ok))
 
@@ -138,6 +155,16 @@ class AsyncAdmin:
         answer = await self._call("DeleteGroup", DeleteGroupRequest(name=name))
         found: Group = answer.group
         return found
+
+    async def cells(self, domain: str = "") -> list[Cell]:
+        """Those that groups share, of all domains, if none is given."""
+        answer = await self._call("ListCells", ListCellsRequest(domain=domain))
+        return list(answer.cells)
+
+    async def describe_cell(self, name: str) -> DescribeCellResponse:
+        """A cell that groups share, by its name or id: each replica as it describes itself, and some groups."""
+        answer: DescribeCellResponse = await self._call("DescribeCell", DescribeCellRequest(name=name))
+        return answer
 
     async def cursors(self, group: str, name: str = "") -> list[Cursor]:
         """All of the group, if none is named."""
@@ -166,7 +193,8 @@ class AsyncAdmin:
         """`"add"` a replica on `to`, `"remove"` the one on `node`, or `"replace"` that by one on `to`.
 
         Without `to` it comes where there is the most room; without `node` the one goes that is missed least. The
-        answer is how it begins: the change is done when the group has neither `next` nor `previous` any more.
+        answer is how it begins: the change is done when the group has neither `next` nor `previous` any more. Of a
+        group that shares its cell, the cell is changed, and is the answer; `group` may also name a cell.
 
         `FailedPrecondition` while another change of the group is under way, if no node can take a replica, if one
         is not there, or holds one already or none, or while not all nodes run software that can change replicas.
@@ -268,6 +296,9 @@ class SyncAdmin:
         replicas: int = 0,
         retention: Retention | None = None,
         settings: Mapping[str, str] | None = None,
+        shared: bool = False,
+        beside: str = "",
+        own_cell: bool = False,
         exist_ok: bool = False,
     ) -> Group:
         """In the domain "default" if none is given; 0 replicas means as many as there are nodes, at most three.
@@ -275,9 +306,19 @@ class SyncAdmin:
         `settings` are what this group has otherwise than its domain, as the domain's protocol allows. With
         `exist_ok`, a group of that domain which is there already is the answer, and stays as it is; one that is
         being deleted is made anew when it is gone. One of another domain is `AlreadyExists` all the same.
+
+        At most one of these says where it lives: `shared`, in a cell with other groups of its domain, which makes
+        it cheap; `beside` a group that shares its cell, in the same one; `own_cell`, in a cell to itself.
         """
         request = CreateGroupRequest(
-            name=name, domain=domain, replicas=replicas, retention=retention, settings=settings
+            name=name,
+            domain=domain,
+            replicas=replicas,
+            retention=retention,
+            settings=settings,
+            shared=shared,
+            beside=beside,
+            own_cell=own_cell,
         )
         return self._created(creating_group(request, exist_ok=exist_ok))
 
@@ -296,6 +337,16 @@ class SyncAdmin:
         answer = self._call("DeleteGroup", DeleteGroupRequest(name=name))
         found: Group = answer.group
         return found
+
+    def cells(self, domain: str = "") -> list[Cell]:
+        """Those that groups share, of all domains, if none is given."""
+        answer = self._call("ListCells", ListCellsRequest(domain=domain))
+        return list(answer.cells)
+
+    def describe_cell(self, name: str) -> DescribeCellResponse:
+        """A cell that groups share, by its name or id: each replica as it describes itself, and some groups."""
+        answer: DescribeCellResponse = self._call("DescribeCell", DescribeCellRequest(name=name))
+        return answer
 
     def cursors(self, group: str, name: str = "") -> list[Cursor]:
         """All of the group, if none is named."""
@@ -322,7 +373,8 @@ class SyncAdmin:
         """`"add"` a replica on `to`, `"remove"` the one on `node`, or `"replace"` that by one on `to`.
 
         Without `to` it comes where there is the most room; without `node` the one goes that is missed least. The
-        answer is how it begins: the change is done when the group has neither `next` nor `previous` any more.
+        answer is how it begins: the change is done when the group has neither `next` nor `previous` any more. Of a
+        group that shares its cell, the cell is changed, and is the answer; `group` may also name a cell.
 
         `FailedPrecondition` while another change of the group is under way, if no node can take a replica, if one
         is not there, or holds one already or none, or while not all nodes run software that can change replicas.

@@ -21,9 +21,10 @@ from ordercast.client.aio_producer import Producer, ReceiptFuture
 from ordercast.client.aio_silence import answered
 from ordercast.client.aio_streams import Streams
 from ordercast.client.aio_subscription import Subscription
+from ordercast.client.amounts import IN_FLIGHT_MAX
 from ordercast.client.backoff import wait_s
 from ordercast.client.errors import Unavailable
-from ordercast.client.session import IN_FLIGHT_MAX, Session
+from ordercast.client.session import Session
 from ordercast.client.types import (
     TLS,
     Start,

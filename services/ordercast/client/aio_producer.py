@@ -14,7 +14,7 @@ from ordercast.client.session import Session
 from ordercast.client.tracing import current_context
 from ordercast.client.types import Groups, Receipt, checked_groups, checked_message, checked_timeout, checked_token
 from ordercast.v1.common_pb2 import Message
-from ordercast.v1.gateway_pb2 import PublishReply, PublishStreamRequest, PublishStreamResponse
+from ordercast.v1.gateway_pb2 import GroupPlace, PublishReply, PublishStreamRequest, PublishStreamResponse
 
 ReceiptFuture = asyncio.Future[Receipt]
 
@@ -249,14 +249,18 @@ class Producer:
         return self._session.producer
 
     def _fill(self, frame: PublishStreamRequest) -> int:
-        before = len(frame.requests)
+        before = len(frame.requests) + len(frame.locate)
         size = self._session.fill(frame, _now())
-        if len(frame.requests) > before:
+        if len(frame.requests) + len(frame.locate) > before:
             self._keep_time()
         return size
 
     def _received(self, response: PublishStreamResponse) -> None:
         self._session.received(self._stream_number, response, _now(), random.random())
+        self._after_change()
+
+    def _told(self, places: Sequence[GroupPlace]) -> None:
+        self._session.told(self._stream_number, places)
         self._after_change()
 
     def _replied(self, replies: Sequence[PublishReply]) -> None:

@@ -17,10 +17,10 @@ import grpc
 import grpc.aio
 
 from ordercast.client import transport
+from ordercast.client.amounts import FRAME_BYTES_MAX
 from ordercast.client.errors import OrdercastError, Unavailable
-from ordercast.client.session import FRAME_BYTES_MAX
 from ordercast.client.types import TLS
-from ordercast.v1.gateway_pb2 import PublishReply, PublishStreamRequest, PublishStreamResponse
+from ordercast.v1.gateway_pb2 import GroupPlace, PublishReply, PublishStreamRequest, PublishStreamResponse
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 
 
@@ -37,6 +37,8 @@ class Member(Protocol):
     def _received(self, response: PublishStreamResponse) -> None:
         """The first response of the stream, or one in which nobody else has replies."""
         ...
+
+    def _told(self, places: Sequence[GroupPlace]) -> None: ...
 
     def _replied(self, replies: Sequence[PublishReply]) -> None: ...
 
@@ -98,7 +100,7 @@ class Stream:
                 while not self.is_over:
                     self._work.clear()
                     frame = self._frame()
-                    if not frame.requests:
+                    if not (frame.requests or frame.locate):
                         await self._work.wait()
                     elif not await transport.is_written(call, frame):
                         await asyncio.wait([reader])
@@ -135,6 +137,9 @@ class Stream:
             for member in list(self.members.values()):
                 member._received(response)
             return
+        if response.places:
+            for member in list(self.members.values()):
+                member._told(response.places)
         by_producer: dict[bytes, list[PublishReply]] = {}
         for reply in response.replies:
             by_producer.setdefault(reply.producer, []).append(reply)

@@ -1,9 +1,15 @@
-"""How long to wait before something is tried again. Chance is an argument."""
+"""How long to wait for an answer, and before something is tried again. Chance is an argument."""
 
 from ordercast.client.errors import OrdercastError
 
+#: How long a gateway may be silent while it owes us something, be it its first word. Doubles until the next
+#: receipt.
+PATIENCE_S = 3.0
+PATIENCE_S_MAX = 6.0
 BACKOFF_S = 0.05
 BACKOFF_S_MAX = 2.0
+#: By how much of itself a wait that a gateway asked for is lengthened at most.
+SPREAD = 0.25
 
 
 def backoff_s(failures: int, chance: float) -> float:

@@ -85,6 +85,7 @@ def existing_group(groups: Iterable[Group], wanted: CreateGroupRequest) -> Group
     found = next((group for group in groups if group.name == wanted.name), None)
     if found is None or found.state == GROUP_STATE_DELETING:
         return None
-    if found.domain != (wanted.domain or DOMAIN_DEFAULT):
+    is_anywhere = bool(wanted.beside) and not wanted.domain
+    if not is_anywhere and found.domain != (wanted.domain or DOMAIN_DEFAULT):
         raise AlreadyExists(f"there is a group {found.name} in the domain {found.domain}")
     return found

@@ -1,10 +1,10 @@
-"""A producer's messages to one set of groups: their numbers, and what is known about each.
+"""A producer's messages to groups that live in the same cells: their numbers, and what is known about each.
 
-Sequences are contiguous per set, and a message gets its number when it is first written, so what was never
-written can be dropped without leaving a gap. What was written can be dropped, or get another number, only when it
-is certain that no copy of it is stored or will be: `doubts` counts the copies of which that is not known. A
-refusal settles one copy. Opening the set under a new epoch settles all: what the order has before the opening is
-counted in the last sequence that it returns, and what comes behind is fenced.
+Sequences are contiguous per set of cells (core/cells.py), and a message gets its number when it is first written,
+so what was never written can be dropped without leaving a gap. What was written can be dropped, or get another
+number, only when it is certain that no copy of it is stored or will be: `doubts` counts the copies of which that
+is not known. A refusal settles one copy. Opening the set under a new epoch settles all: what the order has before
+the opening is counted in the last sequence that it returns, and what comes behind is fenced.
 """
 
 from dataclasses import dataclass, field
@@ -25,6 +25,7 @@ class Item(Generic[H]):
     #: The place in the order of publish calls.
     ticket: int
     lane: "Lane[H]"
+    groups: Groups
     message: Message
     size: int
     unordered: bool
@@ -51,6 +52,9 @@ class Item(Generic[H]):
 
 @dataclass(slots=True, eq=False)
 class Lane(Generic[H]):
+    #: Where the groups live that its messages are for.
+    cells: Groups
+    #: Those of the message that began it: it is opened in their name.
     groups: Groups
     #: What its message ids begin with.
     prefix: str

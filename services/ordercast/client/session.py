@@ -19,29 +19,31 @@ Every request shows it, so what it carries is ordered behind all of that, throug
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from math import inf
 from typing import Generic
 
-from ordercast.client.backoff import BACKOFF_S_MAX, backoff_s
+from ordercast.client.amounts import FRAME_BYTES_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, OPENING_BYTES_MAX
+from ordercast.client.backoff import BACKOFF_S_MAX, PATIENCE_S, PATIENCE_S_MAX, SPREAD, backoff_s
 from ordercast.client.errors import (
     DeadlineExceeded,
     FailedPrecondition,
     Fenced,
     InvalidArgument,
     OrdercastError,
-    OutcomeUnknown,
     ResourceExhausted,
     Unavailable,
-    of_status,
 )
 from ordercast.client.lane import H, Item, Lane
+from ordercast.client.lanes import Lanes
+from ordercast.client.outcomes import refusal_of, unknown
+from ordercast.client.places import Places, told_as
 from ordercast.client.session_tokens import merge
 from ordercast.client.types import Groups, Placed, Receipt, id_prefix
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import pack_u64
-from ordercast.core.limits import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX
+from ordercast.core.limits import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, LOCATED_MAX
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,
@@ -50,26 +52,12 @@ from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_OK,
     PUBLISH_STATUS_RESOURCE_EXHAUSTED,
     PUBLISH_STATUS_SEQUENCE_GAP,
+    GroupPlace,
     PublishReply,
     PublishRequest,
     PublishStreamRequest,
     PublishStreamResponse,
 )
-
-IN_FLIGHT_MAX = 1024
-IN_FLIGHT_BYTES_MAX = 64 << 20
-FRAME_BYTES_MAX = 4 << 20
-#: A request that opens a producer, without its session token.
-OPENING_BYTES_MAX = 8 << 10
-#: Sets of groups whose numbers are remembered.
-LANES_MAX = 16_384
-
-#: How long a gateway may be silent while it owes us something, be it its first word. Doubles until the next
-#: receipt.
-PATIENCE_S = 3.0
-PATIENCE_S_MAX = 6.0
-#: By how much of itself a wait that a gateway asked for is lengthened at most.
-SPREAD = 0.25
 
 
 class Session(Generic[H]):
@@ -84,8 +72,10 @@ class Session(Generic[H]):
         in_flight_max: int = IN_FLIGHT_MAX,
         token: bytes = b"",
         patience_s: float = PATIENCE_S,
+        cell_of: Callable[[str], str | None] | None = None,
     ) -> None:
         self.producer = producer
+        self.places: Places[H] = Places(cell_of)
         #: What gateways put before it.
         self.owner = b""
         self.instance = instance
@@ -99,14 +89,13 @@ class Session(Generic[H]):
         #: Counts up; the driver takes it modulo its addresses.
         self.gateway = 0
         #: The number of the stream in use; 0 if there is none.
-        self.stream = 0
+        self.stream = self.credits = 0
         self.is_ready = False
-        self.credits = 0
         #: When to come back after a refusal or a loss.
         self.retry_at: float | None = None
         #: Why the latest stream or request failed.
         self.trouble: OrdercastError | None = None
-        self.lanes: dict[Groups, Lane[H]] = {}
+        self.lanes: Lanes[H] = Lanes(is_named=is_named)
         self.opening: dict[Groups, Lane[H]] = {}
         #: By ticket: not written on this stream, and written on this stream without an answer.
         self.queue: deque[Item[H]] = deque()
@@ -120,8 +109,6 @@ class Session(Generic[H]):
         self._dialed_at = self._heard_at = 0.0
         self._patience_s = self.patience_s = patience_s
         self._deadline_next = inf
-        #: A set that we do not know may be one that we used and forgot.
-        self._has_forgotten_lanes = False
         self._settled: list[tuple[H, Receipt | OrdercastError]] = []
 
     # ------------------------------------------------------------------------------------------- intake
@@ -161,15 +148,15 @@ class Session(Generic[H]):
             raise self.unseen.copy()
         if after:
             self._check_after(after)
-        lane = self._lane(groups)
+        lane = self._lane(groups) if self.places.knows(groups) else self.places.wait(groups)
         self._tickets += 1
-        item = Item(self._tickets, lane, message, size, unordered, after, deadline, handle, trace=trace)
+        item = Item(self._tickets, lane, groups, message, size, unordered, after, deadline, handle, trace=trace)
         lane.pending += 1
         self.bytes += item.size
         self.queue.append(item)
         if deadline < self._deadline_next:
             self._deadline_next = deadline
-        if not lane.is_open:
+        if lane.cells and not lane.is_open:
             self._open(lane)
 
     def _check_after(self, after: bytes) -> None:
@@ -179,25 +166,29 @@ class Session(Generic[H]):
         except RemoteProtocolError as error:
             raise InvalidArgument(str(error)) from None
 
-    def _lane(self, groups: Groups) -> Lane[H]:
-        lane = self.lanes.get(groups)
-        if lane is None:
-            self._forget_a_lane()
-            is_new = not (self.is_named or self._has_forgotten_lanes)
-            lane = Lane(groups, id_prefix(self.owner + self.producer, groups), is_open=is_new, is_known=is_new)
-            self.lanes[groups] = lane
-        return lane
+    def _placed(self, found: list[tuple[Lane[H], Groups]]) -> None:
+        """What waited without a place goes on in a lane."""
+        for before, groups in found:
+            items = [item for item in self.queue if item.lane is before]
+            try:
+                lane = self._lane(groups)
+            except ResourceExhausted as error:
+                self._give_up([(item, error) for item in items])
+                continue
+            for item in items:
+                item.lane = lane
+            lane.pending += len(items)
+            if items and not lane.is_open:
+                self._open(lane)
 
-    def _forget_a_lane(self) -> None:
-        """Its numbers can be learned again by opening it. But a named producer would then fence its successor."""
-        if len(self.lanes) < LANES_MAX:
-            return
-        idle = next((lane for lane in self.lanes.values() if lane.pending == 0), None)
-        if self.is_named or idle is None:
-            raise ResourceExhausted(f"a producer may use {LANES_MAX} different sets of groups")
-        self.opening.pop(idle.groups, None)
-        del self.lanes[idle.groups]
-        self._has_forgotten_lanes = True
+    def _lane(self, groups: Groups) -> Lane[H]:
+        cells = self.places.cells_of(groups)
+        lane = self.lanes.get(cells)
+        if lane is None:
+            lane = self.lanes.add(cells, groups, id_prefix(self.owner + self.producer, cells))
+            # One that had to make room may have waited to be opened, for messages that were given up since.
+            self.opening = {c: opening for c, opening in self.opening.items() if c in self.lanes}
+        return lane
 
     def _open(self, lane: Lane[H]) -> None:
         """Nothing is written to the set until it is open."""
@@ -206,7 +197,7 @@ class Session(Generic[H]):
             self._openings += 1
             lane.open_token = self.instance + pack_u64(self._openings)
             lane.open_stream = 0
-        self.opening[lane.groups] = lane
+        self.opening[lane.cells] = lane
 
     # ------------------------------------------------------------------------------------------ streams
 
@@ -250,6 +241,7 @@ class Session(Generic[H]):
         """What was written may have been stored, or may still be: it keeps its number and is repeated."""
         self.stream = self.credits = 0
         self.is_ready = False
+        self.places.asked.clear()
         items, self.sent = self.sent, {}
         self._queue_again(items.values())
 
@@ -279,7 +271,8 @@ class Session(Generic[H]):
     @property
     def _outstanding(self) -> int:
         """What this stream's gateway owes an answer for. An opening counts as one message."""
-        return len(self.sent) + sum(1 for lane in self.opening.values() if lane.open_stream == self.stream)
+        openings = sum(1 for lane in self.opening.values() if lane.open_stream == self.stream)
+        return len(self.sent) + openings + bool(self.places.asked)
 
     # ------------------------------------------------------------------------------------------ writing
 
@@ -287,7 +280,7 @@ class Session(Generic[H]):
         """All that may be written now, or as much of it as one frame takes."""
         frame = PublishStreamRequest()
         self.fill(frame, now)
-        return frame if frame.requests else None
+        return frame if frame.requests or frame.locate else None
 
     def fill(self, frame: PublishStreamRequest, now: float) -> int:
         """The same, into a frame that may have requests of others too; about how many bytes that is."""
@@ -297,6 +290,8 @@ class Session(Generic[H]):
         if outstanding == 0:
             self._heard_at = now
         room = max(min(self.credits, self.in_flight_max) - outstanding, 0)
+        self._placed(self.places.assume())
+        frame.locate.extend(self.places.ask(LOCATED_MAX - len(frame.locate)))
         openings = self._write_openings(frame, room)
         room -= openings
         size = 0
@@ -324,10 +319,11 @@ class Session(Generic[H]):
             groups=lane.groups,
             open_token=lane.open_token,
             session=self.token,
+            cells=told_as(lane.cells, lane.groups),
         )
 
     def _next_batch(self, room: int) -> list[Item[H]]:
-        """From the front of the queue: messages to the same set that follow on each other."""
+        """From the front of the queue: messages to the same groups that follow on each other."""
         head = self.queue[0]
         lane = head.lane
         if not lane.is_open:
@@ -346,6 +342,7 @@ class Session(Generic[H]):
     def _follows(self, last: Item[H], item: Item[H]) -> bool:
         return (
             item.lane is last.lane
+            and item.groups == last.groups
             and item.batch == last.batch
             and item.sequence == (last.sequence + 1 if last.sequence else 0)
             and item.unordered == last.unordered
@@ -367,12 +364,13 @@ class Session(Generic[H]):
         return PublishRequest(
             producer=self.producer,
             epoch=lane.epoch,
-            groups=lane.groups,
+            groups=head.groups,
             first_sequence=head.sequence,
             messages=[item.message for item in items],
             unordered=head.unordered,
             session=merge(self.token, head.after) if head.after else self.token,
             trace=next((item.trace for item in items if item.trace), b""),
+            cells=told_as(lane.cells, head.groups),
         )
 
     # ------------------------------------------------------------------------------------------ replies
@@ -380,17 +378,25 @@ class Session(Generic[H]):
     def _belong_to(self, owner: bytes) -> None:
         """Message ids show producers as deliveries do: with what gateways know of our certificate."""
         self.owner = owner
-        for groups, lane in self.lanes.items():
-            lane.prefix = id_prefix(owner + self.producer, groups)
+        for lane in self.lanes.values():
+            lane.prefix = id_prefix(owner + self.producer, lane.cells)
 
     def received(self, stream: int, response: PublishStreamResponse, now: float, chance: float) -> None:
         if stream != self.stream:
             return
         if response.owner != self.owner and not response.replies:
             self._belong_to(response.owner)
+        if not self.is_ready:
+            self.places.is_told = response.locates
+        self.told(stream, response.places)
         if response.credits:
             self.credits = response.credits
         self.replied(stream, response.replies, now, chance)
+
+    def told(self, stream: int, places: Sequence[GroupPlace]) -> None:
+        """Where groups live that this producer asked for, or that others did."""
+        if stream == self.stream and places:
+            self._placed(self.places.told(places))
 
     def replied(self, stream: int, replies: Iterable[PublishReply], now: float, chance: float) -> None:
         """What the gateway says to this producer, on a stream that others may share."""
@@ -401,7 +407,7 @@ class Session(Generic[H]):
         for reply in replies:
             if reply.credits:
                 self.credits = reply.credits
-            lane = self.lanes.get(tuple(sorted(reply.groups)))
+            lane = self.lanes.get(tuple(reply.cells) or tuple(sorted(reply.groups)))
             if lane is None or reply.producer != self.producer or self.fenced is not None:
                 continue
             if reply.session:
@@ -441,8 +447,9 @@ class Session(Generic[H]):
             item.stream = 0
         if not items:
             return
-        error = _refusal(reply)
+        error = refusal_of(reply)
         if reply.status in (PUBLISH_STATUS_INVALID_ARGUMENT, PUBLISH_STATUS_NOT_FOUND):
+            self.places.forget(reply.groups)
             self._on_wrong(lane, items, error, now, chance)
         elif reply.status == PUBLISH_STATUS_FENCED:
             self._on_other_epoch(lane, items, reply.epoch)
@@ -499,7 +506,7 @@ class Session(Generic[H]):
         in_doubt = any(item.doubts for item in items)
         for item in items:
             self._remove(item)
-            self._settle(item, _unknown(error.message) if item.doubts else error)
+            self._settle(item, unknown(error.message) if item.doubts else error)
         self._mend(lane, first, in_doubt=in_doubt)
 
     def _on_other_epoch(self, lane: Lane[H], items: list[Item[H]], epoch: int) -> None:
@@ -549,8 +556,9 @@ class Session(Generic[H]):
             self._patience_s = self.patience_s
             self._go_on(lane, reply.epoch, reply.last_sequence)
             return
-        error = _refusal(reply)
+        error = refusal_of(reply)
         if reply.status in (PUBLISH_STATUS_INVALID_ARGUMENT, PUBLISH_STATUS_NOT_FOUND):
+            self.places.forget(reply.groups)
             self._on_cannot_open(lane, error)
         elif reply.status == PUBLISH_STATUS_FENCED:
             self._fence()
@@ -566,7 +574,7 @@ class Session(Generic[H]):
             return
         numbered = list(lane.items.values())
         self._unsend(numbered)
-        self.opening.pop(lane.groups, None)
+        self.opening.pop(lane.cells, None)
         lane.is_open = lane.is_known = True
         lane.open_token = b""
         lane.epoch = epoch
@@ -576,18 +584,18 @@ class Session(Generic[H]):
             self.queue = deque(item for item in self.queue if item.ticket not in doubtful)
             for item in doubtful.values():
                 self._remove(item)
-                self._settle(item, _unknown("the groups no longer know whether they have it"))
+                self._settle(item, unknown("the groups no longer know whether they have it"))
         lane.unnumber(last_sequence + 1)
 
     def _on_cannot_open(self, lane: Lane[H], error: OrdercastError) -> None:
         """The next publish tries again, with the same token: this one was not used."""
-        self.opening.pop(lane.groups, None)
+        self.opening.pop(lane.cells, None)
         lane.open_stream = 0
         items = [item for item in (*self.sent.values(), *self.queue) if item.lane is lane]
         self.queue = deque(item for item in self.queue if item.lane is not lane)
         for item in items:
             self._remove(item)
-            self._settle(item, _unknown(error.message) if item.doubts else error)
+            self._settle(item, unknown(error.message) if item.doubts else error)
 
     # --------------------------------------------------------------------------------------------- time
 
@@ -631,7 +639,7 @@ class Session(Generic[H]):
             if item.deadline > now:
                 self._deadline_next = min(self._deadline_next, item.deadline)
             elif item.doubts:
-                self._settle(item, _unknown("no receipt within the timeout"))
+                self._settle(item, unknown("no receipt within the timeout"))
                 item.handle = None
             else:
                 overdue.append((item, item.refusal or late))
@@ -647,14 +655,14 @@ class Session(Generic[H]):
         for item, error in outcomes:
             self._has_given_up |= item.alone or item.sequence > 0
             if item.sequence:
-                groups = item.lane.groups
-                holes[groups] = min(item.sequence, holes.get(groups, item.sequence))
+                cells = item.lane.cells
+                holes[cells] = min(item.sequence, holes.get(cells, item.sequence))
             self._remove(item)
             self._settle(item, error)
-        for groups, first in holes.items():
-            self._mend(self.lanes[groups], first)
+        for cells, first in holes.items():
+            self._mend(self.lanes[cells], first)
         # Nobody waits for these any more. The next publish goes on with the opening, under the same token.
-        self.opening = {groups: lane for groups, lane in self.opening.items() if lane.pending}
+        self.opening = {cells: lane for cells, lane in self.opening.items() if lane.pending}
 
     def close(self) -> None:
         """Nothing is repeated from here on."""
@@ -667,7 +675,7 @@ class Session(Generic[H]):
         for item in items:
             self._remove(item)
             closed = "the connection was closed"
-            self._settle(item, _unknown(closed) if item.doubts else Unavailable(closed))
+            self._settle(item, unknown(closed) if item.doubts else Unavailable(closed))
 
     # ----------------------------------------------------------------------------------------- outcomes
 
@@ -689,12 +697,3 @@ class Session(Generic[H]):
             item.lane.items.pop(item.sequence, None)
         item.lane.pending -= 1
         self.bytes -= item.size
-
-
-def _refusal(reply: PublishReply) -> OrdercastError:
-    told = reply.retry_after_ms / 1000 if reply.retry_after_ms else None
-    return of_status(reply.status, reply.detail, retry_after=told)
-
-
-def _unknown(why: str) -> OutcomeUnknown:
-    return OutcomeUnknown(f"the message may be stored, or still become so: {why}")

@@ -18,10 +18,11 @@ import grpc
 from ordercast.client import transport
 from ordercast.client.addresses import Addresses
 from ordercast.client.admin import SyncAdmin
+from ordercast.client.amounts import IN_FLIGHT_MAX
 from ordercast.client.backoff import wait_s
 from ordercast.client.call_threads import JOIN_S, CallThreads
 from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
-from ordercast.client.session import IN_FLIGHT_MAX, Session
+from ordercast.client.session import Session
 from ordercast.client.sync_live import SyncLiveSubscription
 from ordercast.client.sync_silence import answered
 from ordercast.client.sync_subscription import SyncSubscription

@@ -130,20 +130,20 @@ class TLS:
 # ------------------------------------------------------------------------------------------------ message ids
 
 
-def id_prefix(producer: bytes, groups: Iterable[str]) -> str:
-    """What the ids of a producer's messages to one set of groups begin with.
+def id_prefix(producer: bytes, cells: Iterable[str]) -> str:
+    """What the ids of a producer's messages to one set of cells begin with.
 
     >>> id_prefix(b"billing", ["b", "a"]) == id_prefix(b"billing", ["a", "b"])
     True
     >>> id_prefix(b"billing", ["a"]).startswith("billing-")
     True
     """
-    digest = blake2b("\0".join(sorted(groups)).encode(), digest_size=4).hexdigest()
+    digest = blake2b("\0".join(sorted(cells)).encode(), digest_size=4).hexdigest()
     return f"{producer_text(producer)}-{digest}"
 
 
-def message_id(producer: bytes, groups: Iterable[str], sequence: int) -> str:
-    return f"{id_prefix(producer, groups)}-{sequence}"
+def message_id(producer: bytes, cells: Iterable[str], sequence: int) -> str:
+    return f"{id_prefix(producer, cells)}-{sequence}"
 
 
 def producer_text(producer: bytes) -> str:

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable
 
-from ordercast.core.errors import InvariantBroken, RemoteProtocolError
+from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, pack_u64, unpack_u64
 from ordercast.core.session_token import CLOCK_BYTES
-from ordercast.core.submission import Submission, Submitted
-from ordercast.v1.common_pb2 import Span
+from ordercast.core.submission import Submission
 
 #: Numbers start at 0, so "has seen nothing" needs a value below 0.
 NOTHING_SEEN = -1
@@ -29,12 +28,3 @@ class ClockSubmission(Submission):
     def session_of(self, seen: Iterable[int]) -> bytes:
         clock = max(seen)
         return pack_u64(clock) if clock != NOTHING_SEEN else b""
-
-    def places_of(self, submitted: Submitted, index: int) -> list[list[Span]]:
-        """One order over all groups: what is a duplicate in one is a duplicate in all."""
-        groups = submitted.groups
-        spans = [list(submitted.delivered[group].outcomes[index].spans) for group in groups]
-        for group, there in zip(groups, spans, strict=True):
-            if len(there) != len(spans[0]):
-                raise InvariantBroken(f"{group} and {groups[0]} disagree about what is a duplicate")
-        return [list(run) for run in zip(*spans, strict=True)]

@@ -62,7 +62,21 @@ def group_id(name: str, number: int) -> str:
 
 
 def group_name(id_: str) -> str:
-    return id_.partition("#")[0]
+    """Of a group's id, or of its address (core/cells.py).
+
+    >>> group_name("orders#17"), group_name("c1/orders#17")
+    ('orders', 'orders')
+    """
+    return id_.rpartition("/")[2].partition("#")[0]
+
+
+def group_number(id_: str) -> int:
+    """The number in a group's or a cell's id, which no other one has had.
+
+    >>> group_number("orders#17")
+    17
+    """
+    return int(id_.rpartition("#")[2])
 
 
 def short(id_: bytes) -> str:

@@ -8,8 +8,11 @@ then on refuses nodes without it.
     2   groups have views, if their domain's protocol changes members that way
     3   envelopes name the clients of their producers, and groups remember only so many producers of a set
     4   nodes say which protocols they have from installed packages, and domains may have those that all nodes have
+    5   groups may share cells
 """
 
-LEVEL = 4
+LEVEL = 5
 #: From this level on protocols of installed packages can be used.
 INSTALLED_LEVEL = 4
+#: And from this one on groups may share cells.
+CELLS_LEVEL = 5

@@ -26,6 +26,8 @@ ADDRESS_CHARACTERS_MAX = 260
 #: In one command or heartbeat. Membership has bounds of its own below these.
 NODES_MAX = 1024
 GROUPS_MAX = 4096
+#: Groups that are being deleted of which one heartbeat speaks; the others have their turn later.
+CLEAR_OF_MAX = 256
 SETTING_CHARACTERS_MAX = 1024
 SETTINGS_MAX = 64
 
@@ -42,11 +44,13 @@ BATCH_BYTES_MAX = 512 << 10
 REQUEST_MESSAGES_MAX = 16_384
 PRODUCER_BYTES_MAX = 160
 OPEN_TOKEN_BYTES_MAX = 64
+#: Groups of which a client asks at once where they live.
+LOCATED_MAX = 1024
 #: Requests of one frame of a stream, and their bytes beside the largest of them.
 FRAME_REQUESTS_MAX = 16_384
 FRAME_BYTES_MAX = 8 << 20
 COMMAND_BYTES_MAX = 64 << 10
-#: Room for the ids of all groups that there can be: once as deleted, once with their progress, once as damaged.
+#: Room for the ids of all that can be placed: once as deleted, once with their progress, once as damaged.
 HEARTBEAT_BYTES_MAX = 384 << 10
 #: Of any request: for fields that a newer client knows and we do not.
 UNKNOWN_BYTES_MAX = 4 << 10
@@ -72,8 +76,9 @@ _NAMES = {
     "SubscribeStart": "group cursor replica",
     "SubscribeLiveRequest": "group replica",
     "CreateDomainRequest": "name protocol",
-    "CreateGroupRequest": "name domain",
+    "CreateGroupRequest": "name domain beside",
     "ListGroupsRequest": "domain",
+    "ListCellsRequest": "domain",
     "DescribeGroupRequest": "name",
     "DeleteGroupRequest": "name",
     "ListCursorsRequest": "group name",
@@ -88,7 +93,8 @@ _NAMES = {
 _IDS = {
     "RegisterNode": "name zone",
     "CreateDomain": "name protocol",
-    "CreateGroup": "name domain",
+    "CreateGroup": "name domain beside",
+    "DescribeCellRequest": "name",
     "DeleteGroup": "name",
     "RemoveGroup": "id",
     "MarkNode": "name",
@@ -154,6 +160,7 @@ def table(
         "PublishRequest": of_request,
         "PublishRequest.producer": PRODUCER_BYTES_MAX,
         "PublishRequest.groups": Many(groups_max, name),
+        "PublishRequest.cells": Many(groups_max, name),
         "PublishRequest.messages": Many(max(messages_max, REQUEST_MESSAGES_MAX)),
         "PublishRequest.session": TOKEN_BYTES_MAX,
         "PublishRequest.open_token": OPEN_TOKEN_BYTES_MAX,
@@ -165,6 +172,7 @@ def table(
         "MessageField.name": AROUND_BYTES_MAX,
         "MessageField.value": AROUND_BYTES_MAX,
         "PublishStreamRequest.requests": Many(FRAME_REQUESTS_MAX),
+        "PublishStreamRequest.locate": Many(LOCATED_MAX, name),
     }
     publishing["PublishStreamRequest"] = FRAME_BYTES_MAX + of_request
     names = _each(_NAMES, name)

@@ -23,7 +23,7 @@ What a driver promises:
 Drivers keep these promises in one place: core/performer.py.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -114,6 +114,16 @@ class Retired(Event):
 @dataclass(slots=True)
 class GroupsClosed(Event):
     """Membership: these groups of the domain are being deleted, and all others are not. Nothing new for them."""
+
+    groups: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class GroupsRemoved(Event):
+    """Membership: these groups of shared cells are gone, and nothing anywhere names them.
+
+    What a machine keeps of them it has to say to nobody, and may forget. It may keep nothing.
+    """
 
     groups: tuple[str, ...]
 
@@ -390,10 +400,23 @@ class NamesGroups(Protocol):
     """A machine that works for groups. Membership removes a group that is being deleted when nobody names it."""
 
     def mentions(self, group: str) -> bool:
-        """Whether something is under way here that needs the group.
+        """Whether something is under way here that needs the group: the address of one that shares its cell, or a
+        cell, for who has its own.
+
+        Machines that know nothing but cells, such as acceptors, have no say in groups that share theirs. What they
+        hold is about envelopes that replicas hold, too, and the cell stays when one of its groups goes.
 
         Of what is on its way to the disk nothing is certain yet: drivers answer membership behind a sync.
         """
+        ...
+
+
+@runtime_checkable
+class KeepsGroups(Protocol):
+    """A machine that remembers something of groups that share their cells, until GroupsRemoved."""
+
+    def kept_groups(self) -> Iterable[str]:
+        """The addresses of all of them. The machine must not be told anything while somebody goes through them."""
         ...
 
 

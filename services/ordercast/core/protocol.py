@@ -153,6 +153,10 @@ class RecordScope(Interface):
         """A group and where its log must at least end, if that is what the record says."""
         ...
 
+    def end_of(self, address: str) -> bytes:
+        """The key of the record that says which offset is next in a group that shares its cell; 8 bytes."""
+        ...
+
 
 class ReplicaFactory(Interface):
     def __call__(self, process: str, settings: Mapping[str, str], *, observe: bool) -> "dict[str, Machine]":

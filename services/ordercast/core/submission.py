@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import Receive
 from ordercast.core.view import View
-from ordercast.v1.common_pb2 import Envelope, Incarnation, Span
+from ordercast.v1.common_pb2 import Envelope, Incarnation
 from ordercast.v1.sequencer_pb2 import EnvelopeDelivered
 
 #: The groups of an envelope or a request, sorted.
@@ -102,6 +102,8 @@ class Submission(ABC):
     #: What replicas report besides EnvelopeDelivered. Each has the envelope's `id`, and the `group` that it is
     #: about unless it is about all of them: the gateway refuses reports of whoever has no replica there.
     handles: ClassVar[tuple[type, ...]] = ()
+    #: What is a repetition in one group of a message is one in all of them, as all deliver in one order.
+    duplicates_agree: ClassVar[bool] = True
 
     # ------------------------------------------------------------------------ what clients ask for and have seen
 
@@ -169,10 +171,6 @@ class Submission(ABC):
         `producers` are those of the ranges in the header: what they have seen goes into their receipts. Whoever
         has not let others follow until now has to do so here, with `may_follow`.
         """
-
-    @abstractmethod
-    def places_of(self, submitted: Submitted, index: int) -> list[list[Span]]:
-        """Where the messages of one range went: runs of them, each with a span for every group."""
 
     @abstractmethod
     def is_finished(self, submitted: Submitted) -> bool:

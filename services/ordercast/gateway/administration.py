@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Iterable
+from heapq import nsmallest
 
 import grpc
 
+from ordercast.core.level import CELLS_LEVEL
 from ordercast.core.members import learners_of
 from ordercast.gateway.cursors import Cursors, check_cursor_name
 from ordercast.gateway.reading import Reading
@@ -25,6 +27,8 @@ from ordercast.v1.membership_pb2 import (
 )
 
 TIMEOUT_S = 10.0
+#: So many names of groups in a cell are enough for people.
+CELL_GROUPS_TOLD = 20
 
 
 class Administration:
@@ -69,29 +73,55 @@ class Administration:
         return api.ListDomainsResponse(domains=[domains[name] for name in sorted(domains)])
 
     async def create_group(self, request: api.CreateGroupRequest) -> api.CreateGroupResponse:
+        if request.shared or request.beside:
+            self._check_may_share()
         command = CreateGroup(
             name=request.name,
-            domain=request.domain or "default",
+            # Beside another group it is where that one is.
+            domain=request.domain or ("" if request.beside else "default"),
             replicas=request.replicas,
             retention=request.retention,
             settings=request.settings,
+            own_cell=request.own_cell,
+            beside=request.beside,
+            shared=request.shared,
         )
-        return api.CreateGroupResponse(group=(await self._execute(Command(create_group=command))).group)
+        group = (await self._execute(Command(create_group=command))).group
+        return api.CreateGroupResponse(group=self.node.directory.described(group))
+
+    def _check_may_share(self) -> None:
+        """A leader with older software would overlook what is asked for."""
+        if self.node.directory.level < CELLS_LEVEL:
+            raise Refused(
+                grpc.StatusCode.FAILED_PRECONDITION,
+                f"not all nodes run software in which groups share cells: that takes level {CELLS_LEVEL}; upgrade "
+                "them first",
+                "LEVEL_TOO_LOW",
+            )
 
     def list_groups(self, request: api.ListGroupsRequest) -> api.ListGroupsResponse:
-        groups = self.node.directory.group_by_name
-        chosen = [groups[n] for n in sorted(groups) if request.domain in ("", groups[n].domain)]
+        directory = self.node.directory
+        groups = directory.group_by_name
+        chosen = [
+            directory.described(groups[name])
+            for name in sorted(groups)
+            if request.domain in ("", groups[name].domain)
+        ]
         return api.ListGroupsResponse(groups=chosen)
 
     async def describe_group(self, request: api.DescribeGroupRequest) -> api.DescribeGroupResponse:
-        group = await self.subscribing.group(request.name)
-        replicas, learning = await asyncio.gather(
-            self._describe_at(group, group.replicas), self._describe_at(group, learners_of(group))
-        )
+        group = self.node.directory.described(await self.subscribing.group(request.name))
+        replicas, learning = await self._describe_everywhere(group)
         return api.DescribeGroupResponse(group=group, replicas=replicas, learners=learning)
 
+    async def _describe_everywhere(self, group: Group) -> tuple[list[api.ReplicaStatus], list[api.ReplicaStatus]]:
+        """By replicas, and by those that copy the log."""
+        return await asyncio.gather(
+            self._describe_at(group, group.replicas), self._describe_at(group, learners_of(group))
+        )
+
     async def _describe_at(self, group: Group, names: Iterable[str]) -> list[api.ReplicaStatus]:
-        found = await self.reading.describe(Group(id=group.id, replicas=names))
+        found = await self.reading.describe(Group(id=group.id, cell=group.cell, replicas=names))
         return [
             api.ReplicaStatus(node=name, error=at) if isinstance(at, str) else api.ReplicaStatus(node=name, log=at)
             for name, at in found.items()
@@ -99,7 +129,35 @@ class Administration:
 
     async def delete_group(self, request: api.DeleteGroupRequest) -> api.DeleteGroupResponse:
         result = await self._execute(Command(delete_group=DeleteGroup(name=request.name)))
-        return api.DeleteGroupResponse(group=result.group)
+        return api.DeleteGroupResponse(group=self.node.directory.described(result.group))
+
+    # ------------------------------------------------------------------------------------------ cells
+
+    def list_cells(self, request: api.ListCellsRequest) -> api.ListCellsResponse:
+        cells = [cell for cell in self._shared_cells() if request.domain in ("", cell.cell.domain)]
+        return api.ListCellsResponse(cells=cells)
+
+    def _shared_cells(self) -> list[api.Cell]:
+        cells, count = self.node.directory.cells, self.node.directory.groups_in
+        shared = sorted((cells[id_] for id_ in count), key=lambda cell: cell.name)
+        return [api.Cell(cell=cell, groups=count[cell.id]) for cell in shared]
+
+    async def describe_cell(self, request: api.DescribeCellRequest) -> api.DescribeCellResponse:
+        found = self._shared_cell(request.name)
+        if found is None:
+            raise Refused(grpc.StatusCode.NOT_FOUND, f"unknown cell {request.name!r}", "UNKNOWN_CELL")
+        replicas, learning = await self._describe_everywhere(found.cell)
+        groups = self.node.directory.groups.values()
+        living = nsmallest(CELL_GROUPS_TOLD, (group.name for group in groups if group.cell == found.cell.id))
+        return api.DescribeCellResponse(cell=found, replicas=replicas, learners=learning, groups=living)
+
+    def _shared_cell(self, name_or_id: str) -> api.Cell | None:
+        for cell in self._shared_cells():
+            if name_or_id in (cell.cell.name, cell.cell.id):
+                return cell
+        return None
+
+    # ------------------------------------------------------------------------------------------ cursors
 
     async def list_cursors(self, request: api.ListCursorsRequest) -> api.ListCursorsResponse:
         await self.subscribing.group(request.group)
@@ -125,7 +183,8 @@ class Administration:
             revision=directory.revision,
             nodes=nodes,
             domains=[directory.domains[name] for name in sorted(directory.domains)],
-            groups=[directory.groups[id_] for id_ in sorted(directory.groups)],
+            groups=[directory.described(directory.groups[id_]) for id_ in sorted(directory.groups)],
+            cells=self._shared_cells(),
             gateway=self.node.name,
             level=self.node.directory.level,
         )

@@ -1,4 +1,4 @@
-"""From what waits to envelopes: messages with the same destination set leave in one, as many as piled up.
+"""From what waits to envelopes: messages for the same cells leave in one, as many as piled up.
 
 No timer delays them. What arrives while a producer's last envelope is under way fills the next one (producer.py
 says what may follow what), and clients take turns in what leaves (turns.py).
@@ -14,10 +14,10 @@ from ordercast.core.submission import Groups
 from ordercast.core.tracing import KEPT
 from ordercast.gateway.opened import Open
 from ordercast.gateway.producer import Producer, Waiting
-from ordercast.gateway.ranges import ranges_of
+from ordercast.gateway.ranges import ranges_of, targets_of
 from ordercast.gateway.turns import as_fit
 from ordercast.protocols.celllog.forgetting import CLIENTS_LEVEL
-from ordercast.v1.common_pb2 import Batch, Envelope, Header
+from ordercast.v1.common_pb2 import Batch, Envelope, Header, Target
 
 if TYPE_CHECKING:
     from ordercast.gateway.machine import Gateway
@@ -32,29 +32,31 @@ class Batching:
         #: Producers that have something waiting, and how much all of that is.
         self.waiting: dict[bytes, Producer] = {}
         self.waiting_bytes = 0
-        self.open_by_group: dict[str, int] = {}
-        #: Envelopes to each group since one told it what is finished.
+        self.open_by_cell: dict[str, int] = {}
+        #: Envelopes to each cell since one told it what is finished.
         self.untold: dict[str, int] = {}
-        #: Envelopes without an answer, by destination set.
+        #: Envelopes without an answer, by their cells.
         self.unanswered: dict[Groups, int] = {}
-        #: Something changed since envelopes were last filled, so that anything may leave; or one request came that
-        #: may.
+        #: Something changed since envelopes were last filled, so that anything may leave; or requests of these
+        #: producers came that may.
         self.may_fill = False
-        self.came: Producer | None = None
+        self.came: dict[bytes, Producer] = {}
 
     def add(self, producer: Producer, item: Waiting) -> None:
         self.waiting_bytes += item.size
         self.waiting[producer.id] = producer
         # Others could not leave before it came, and to look at all that waits with each request would take long.
-        if self._has_room(item.groups) and item.groups not in producer.busy_sets():
-            self.came = producer
+        if self._has_room(item.cells) and item.cells not in producer.busy_sets():
+            self.came[producer.id] = producer
+
+    @property
+    def is_due(self) -> bool:
+        """Something may leave."""
+        return self.may_fill or bool(self.came)
 
     def fill(self) -> None:
-        if self.may_fill:
-            self._fill_envelopes(self.waiting.values())
-        elif self.came is not None:
-            self._fill_envelopes([self.came])
-        self.may_fill, self.came = False, None
+        self._fill_envelopes((self.waiting if self.may_fill else self.came).values())
+        self.may_fill, self.came = False, {}
 
     def answered(self, opened: Open) -> None:
         self.may_fill = True
@@ -64,17 +66,17 @@ class Batching:
 
     def finished(self, opened: Open) -> None:
         self.may_fill = True
-        for group in opened.groups:
-            self.open_by_group[group] -= 1
+        for cell in opened.groups:
+            self.open_by_cell[cell] -= 1
 
-    def forget(self, group: str) -> None:
-        self.open_by_group.pop(group, None)
-        self.untold.pop(group, None)
+    def forget(self, cell: str) -> None:
+        self.open_by_cell.pop(cell, None)
+        self.untold.pop(cell, None)
 
     # --------------------------------------------------------------------------------------------- what leaves
 
     def _fill_envelopes(self, producers: Collection[Producer]) -> None:
-        """[E6] By destination set, from all these producers; what arrives meanwhile fills the next envelope."""
+        """[E6] By cells, from all these producers; what arrives meanwhile fills the next envelope."""
         while self.waiting and len(self.machine.open) < self.settings.envelopes_open_max:
             filled: dict[Groups, list[Waiting]] = {}
             #: How much each client has under way, or None if nothing more of it may leave.
@@ -87,15 +89,15 @@ class Batching:
                 if under_way is None:
                     continue
                 for item in producer.ready():
-                    filled.setdefault(item.groups, []).append(item)
-                    first[item.groups] = min(first.get(item.groups, under_way), under_way)
+                    filled.setdefault(item.cells, []).append(item)
+                    first[item.cells] = min(first.get(item.cells, under_way), under_way)
             sent = False
-            for groups, items in sorted(filled.items(), key=lambda filling: first[filling[0]]):
-                if not self._has_room(groups):
+            for cells, items in sorted(filled.items(), key=lambda filling: first[filling[0]]):
+                if not self._has_room(cells):
                     continue
                 fit = as_fit(items, self.settings, self.pressure, self._client)
-                if fit.items and (fit.is_full or not self._shall_wait(groups)):
-                    sent = self.submit(groups, fit.items) or sent
+                if fit.items and (fit.is_full or not self._shall_wait(cells)):
+                    sent = self.submit(cells, fit.items) or sent
             if not sent:
                 return
 
@@ -103,26 +105,28 @@ class Batching:
         """The producer's, as it is now: its requests may have come over several connections, but stay in order."""
         return self.machine.intake.producers[item.producer].owner
 
-    def _has_room(self, groups: Groups) -> bool:
-        """No group takes more than a quarter of what may be open: one without a quorum must not stop others."""
+    def _has_room(self, cells: Groups) -> bool:
+        """No cell takes more than a quarter of what may be open: one without a quorum must not stop others."""
         open_max = self.settings.envelopes_open_max
         if len(self.machine.open) >= open_max:
             return False
         share = max(1, open_max // 4)
-        return all(self.open_by_group.get(group, 0) < share for group in groups)
+        return all(self.open_by_cell.get(cell, 0) < share for cell in cells)
 
-    def _shall_wait(self, groups: Groups) -> bool:
-        """An envelope is as much work as hundreds of messages: when there is too much, better fewer and full ones.
+    def _shall_wait(self, cells: Groups) -> bool:
+        """An envelope is as much work as hundreds of messages: better fewer and full ones.
 
-        So one that is not full then waits until nothing is under way to the same set.
+        So one that is not full waits while as many are under way to the same cells as it takes to keep their
+        replicas busy. When there is too much, it waits until there is none.
         """
-        return groups in self.unanswered and self.pressure.is_high(self.machine.now)
+        busy = self.unanswered.get(cells, 0)
+        return busy >= self.settings.envelopes_busy or (busy > 0 and self.pressure.is_high(self.machine.now))
 
     # --------------------------------------------------------------------------------------------- an envelope
 
-    def submit(self, groups: Groups, items: list[Waiting]) -> bool:
+    def submit(self, cells: Groups, items: list[Waiting]) -> bool:
         machine, submission = self.machine, self.machine.submission
-        coordinator = submission.choose(groups)
+        coordinator = submission.choose(cells)
         if coordinator is None:
             return False
         producers = machine.intake.producers
@@ -130,16 +134,18 @@ class Batching:
         self.counter += 1
         for item in items:
             self._take_out(item, producers[item.producer], id_)
-        ranges, requests = ranges_of(items, names_clients=machine.view.level >= CLIENTS_LEVEL)
-        done, open_ = self._finished_to_tell(groups)
+        targets = targets_of(items, cells)
+        ranges, requests = ranges_of(items, targets, names_clients=machine.view.level >= CLIENTS_LEVEL)
+        done, open_ = self._finished_to_tell(cells)
         header = Header(
             id=id_,
-            destinations=machine.view.destinations(groups),
+            destinations=machine.view.destinations(cells),
             coordinator=coordinator,
             session=submission.session_of(producers[item.producer].seen for item in items),
             done=done,
             open=open_,
             ranges=ranges,
+            targets=[Target(groups=groups) for groups in targets],
             gateway=machine.process,
             trace=self._trace_of(id_, items),
         )
@@ -147,15 +153,15 @@ class Batching:
             waited_s = machine.now - min(item.taken.at for item in items)
             header.accepted_ns = max(int((machine.wall - waited_s) * 1e9), 1)
         body = Batch(messages=[message for item in items for message in item.messages]).SerializeToString()
-        opened = Open(Envelope(header=header, body=body), groups, machine.now, requests=requests)
+        opened = Open(Envelope(header=header, body=body), cells, machine.now, requests=requests)
         machine.open[id_] = opened
-        self.unanswered[groups] = self.unanswered.get(groups, 0) + 1
-        for group in groups:
-            self.open_by_group[group] = self.open_by_group.get(group, 0) + 1
+        self.unanswered[cells] = self.unanswered.get(cells, 0) + 1
+        for cell in cells:
+            self.open_by_cell[cell] = self.open_by_cell.get(cell, 0) + 1
         submission.send(opened)
         if machine.observe:
             first = min(items, key=lambda item: item.taken.at)
-            submitted = Observe("submit", id_, ",".join(groups), since=first.taken.at, trace=header.trace)
+            submitted = Observe("submit", id_, ",".join(cells), since=first.taken.at, trace=header.trace)
             submitted.blocked_on = producers[first.producer].waited_for(first)
             submitted.messages = sum(len(item.messages) for item in items)
             machine.out.append(submitted)
@@ -170,8 +176,8 @@ class Batching:
         self.waiting.pop(producer.id, None)
         if producer.waiting:
             self.waiting[producer.id] = producer
-        ordered = not item.unordered or producer.undecided.get(id_, (item.groups, False))[1]
-        producer.undecided[id_] = (item.groups, ordered)
+        ordered = not item.unordered or producer.undecided.get(id_, (item.cells, False))[1]
+        producer.undecided[id_] = (item.cells, ordered)
 
     def _trace_of(self, id_: bytes, items: list[Waiting]) -> bytes:
         """Whether its trace is kept: since a client's own is, or because it is one of the share that are."""
@@ -180,12 +186,12 @@ class Batching:
             return asked
         return KEPT if crc32(id_) < self.settings.sampling * (1 << 32) else b""
 
-    def _finished_to_tell(self, groups: Groups) -> tuple[int, list[int]]:
-        """[E8] Nothing, mostly. Each group is told in its turn: who never hears it would never forget."""
-        for group in groups:
-            self.untold[group] = self.untold.get(group, 0) + 1
-        if max(self.untold[group] for group in groups) < self.settings.finished_every:
+    def _finished_to_tell(self, cells: Groups) -> tuple[int, list[int]]:
+        """[E8] Nothing, mostly. Each cell is told in its turn: who never hears it would never forget."""
+        for cell in cells:
+            self.untold[cell] = self.untold.get(cell, 0) + 1
+        if max(self.untold[cell] for cell in cells) < self.settings.finished_every:
             return 0, []
-        for group in groups:
-            self.untold[group] = 0
+        for cell in cells:
+            self.untold[cell] = 0
         return self.counter - 1, [counter_of(opened) for opened in self.machine.open]

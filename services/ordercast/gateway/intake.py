@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from ordercast.core.cells import cell_of, cells_of, told_cells
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import group_name
 from ordercast.core.machine import NodesJudged, Receive, Send
@@ -75,7 +76,7 @@ class Intake:
         request: PublishRequest = event.message
         groups = tuple(sorted(request.groups))
         size = request.ByteSize()
-        wrong = what_is_wrong(request, groups, self.settings) or self._wrong_with(groups)
+        wrong = what_is_wrong(request, groups, self.settings) or self._wrong_with(cells_of(groups))
         presented = None
         if request.session and not wrong:
             try:
@@ -109,7 +110,7 @@ class Intake:
             # It is here already, and ahead of everything that came later: only the answer goes elsewhere.
             repeated.client = event.source
             return
-        if any(group in machine.closed for group in groups):
+        if machine.closed and item.is_for(machine.closed):
             # Nobody waits for it to come again, so it holds nothing up.
             self._refuse(event.source, request, self._being_deleted(groups))
             return
@@ -126,10 +127,10 @@ class Intake:
     def _wrong_with_messages(self, request: PublishRequest, size: int) -> str:
         return wrong_with_messages(request, size, self.settings, self._limits_of_messages)
 
-    def _wrong_with(self, groups: Groups) -> str:
-        wrong = self.submission.wrong_with(groups)
+    def _wrong_with(self, cells: Groups) -> str:
+        wrong = self.submission.wrong_with(cells)
         across = self.settings.protocols_across
-        if wrong and len(groups) > 1 and across:
+        if wrong and len(cells) > 1 and across:
             return f"{wrong}. Protocols that order across groups: {', '.join(across)}"
         return wrong
 
@@ -144,22 +145,22 @@ class Intake:
         producer = self.producers.get(request.producer)
         if producer is not None:
             count = len(request.messages)
-            producer.refused.never_comes(groups, request.epoch, request.first_sequence, count)
+            producer.refused.never_comes(cells_of(groups), request.epoch, request.first_sequence, count)
         self._refuse(client, request, Refusal(PUBLISH_STATUS_INVALID_ARGUMENT, wrong))
 
     def _refusal_of(self, producer: Producer, item: Waiting) -> Refusal | None:
         """Why it cannot be taken now. It comes again, and what was sent after it must not overtake it."""
         if self.is_stopping:
             return STOPPING
-        groups = self.machine.view.groups
+        cells = self.machine.view.groups
         for group in item.groups:
-            if group not in groups:  # Our view may be late.
+            if cell_of(group) not in cells:  # Our view may be late.
                 return Refusal(PUBLISH_STATUS_INVALID_ARGUMENT, f"unknown group {group_name(group)!r}")
         if producer.is_behind_refused(item):
             return BEHIND_REFUSED
         if self.machine.suspected or not self._all_well:
-            for group in item.groups:
-                refusal = self._unusable(group)
+            for cell in item.cells:
+                refusal = self._unusable(cell, next(group for group in item.groups if cell_of(group) == cell))
                 if refusal is not None:
                     return refusal
         if producer.outstanding + item.cost > self.settings.producer_messages_max:
@@ -187,19 +188,21 @@ class Intake:
         is_up = up is None or view.hosts <= up
         self._all_well = is_up and view.hosts.isdisjoint(self._full) and not view.has_lost
 
-    def _unusable(self, name: str) -> Refusal | None:
-        """What is disseminated cannot be withdrawn, and holds up its other groups: better refuse it.
+    def _unusable(self, name: str, group: str) -> Refusal | None:
+        """Of a cell, in words about a group that lives there.
+
+        What is disseminated cannot be withdrawn, and holds up its other groups: better refuse it.
 
         A process counts as up if it is for membership and for us, who may have waited for its answers in vain.
         """
-        group, up = self.machine.view.groups[name], self._up
-        needed = majority(len(group.replicas))
-        there = [p for p in group.working if (up is None or p in up) and not self.machine.is_suspected(p)]
+        cell, up = self.machine.view.groups[name], self._up
+        needed = majority(len(cell.replicas))
+        there = [p for p in cell.working if (up is None or p in up) and not self.machine.is_suspected(p)]
         if len(there) < needed:
             retry_after_s = max(self.pressure.retry_after_s(), RETRY_S_UNKNOWN)
-            return Refusal(PUBLISH_STATUS_UNAVAILABLE, f"group {group_name(name)!r} has no quorum", retry_after_s)
-        if sum(process not in self._full for process in group.working) < needed:
-            detail = f"the disks under group {group_name(name)!r} are full"
+            return Refusal(PUBLISH_STATUS_UNAVAILABLE, f"group {group_name(group)!r} has no quorum", retry_after_s)
+        if sum(process not in self._full for process in cell.working) < needed:
+            detail = f"the disks under group {group_name(group)!r} are full"
             return Refusal(PUBLISH_STATUS_RESOURCE_EXHAUSTED, detail, RETRY_S_MAX)
         return None
 
@@ -216,6 +219,7 @@ class Intake:
             credits=self.machine.credits(client, request.producer),
             open_token=request.open_token,
             retry_after_ms=round(refusal.retry_after_s * 1000),
+            cells=told_cells(tuple(sorted(request.groups))),
         )
         self.machine.out.append(Send((client,), reply))
 
@@ -240,7 +244,8 @@ class Intake:
 
     def _being_deleted(self, groups: Groups) -> Refusal:
         machine = self.machine
-        name = next(name for name in groups if name in machine.closed or name not in machine.view.groups)
+        closed, cells = machine.closed, machine.view.groups
+        name = next(g for g in groups if g in closed or cell_of(g) in closed or cell_of(g) not in cells)
         return Refusal(PUBLISH_STATUS_NOT_FOUND, f"group {group_name(name)!r} is being deleted")
 
     # --------------------------------------------------------------------------------------------- producers

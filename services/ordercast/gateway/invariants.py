@@ -16,8 +16,8 @@ def check(gateway: "Gateway") -> None:
         raise InvariantBroken(f"{count} envelopes are open")
     # "An envelope leaves when the producer's earlier envelopes that share a group with it are decided": whatever
     # changed that was looked at.
-    if batching.may_fill or batching.came is not None:
-        raise InvariantBroken("something may leave, and was not looked at")
+    if batching.is_due and not gateway.is_fill_due:
+        raise InvariantBroken("something may leave, and is not looked at")
     if batching.waiting_bytes < 0 or (batching.waiting_bytes and not batching.waiting):
         raise InvariantBroken(f"{batching.waiting_bytes} bytes wait in {len(batching.waiting)} producers")
     if not count:

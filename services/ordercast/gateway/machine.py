@@ -7,6 +7,7 @@ nothing on disk. If it dies, clients repeat elsewhere, and delivery tells what i
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ordercast.core.errors import InvariantBroken
@@ -16,6 +17,7 @@ from ordercast.core.machine import (
     Ended,
     Event,
     GroupsClosed,
+    Hand,
     NodesJudged,
     Observe,
     Receive,
@@ -35,14 +37,21 @@ from ordercast.gateway.intake import Intake
 from ordercast.gateway.opened import Open
 from ordercast.gateway.pressure import Pressure
 from ordercast.gateway.producer import Producer
-from ordercast.gateway.receipts import replies_for
+from ordercast.gateway.receipts import Answers
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.gateway.turns import client_of
 from ordercast.v1.gateway_pb2 import PublishRequest
 from ordercast.v1.membership_pb2 import DomainView
 from ordercast.v1.sequencer_pb2 import EnvelopeDelivered
 
+#: Of the machine, in its process.
+ROLE = "gateway"
 TICK = "gateway"
+
+
+@dataclass(slots=True)
+class Fill(Event):
+    """The machine tells itself to fill envelopes, behind all that came together: so that leaves together, too."""
 
 
 class Gateway:
@@ -74,6 +83,8 @@ class Gateway:
         self.intake = Intake(self)
         self.batching = Batching(self)
         self.is_ticking = False
+        #: It has told itself to fill envelopes.
+        self.is_fill_due = False
         self.out: list[Effect] = []
         self.now = self.wall = 0.0
         self._on_message: dict[type, Callable[[Receive], None]] = {
@@ -108,13 +119,17 @@ class Gateway:
                 self.intake.on_nodes(event)
             case Stopping():
                 self.intake.is_stopping = True
+            case Fill():
+                self.is_fill_due = False
+                self.batching.fill()
             case Start():
                 # A replica in our own process needs no channel.
                 self.incarnation = self.connected[self.process] = event.incarnation
             case _:
                 pass
-        if self.batching.may_fill or self.batching.came is not None:
-            self.batching.fill()
+        if self.batching.is_due and not self.is_fill_due:
+            self.is_fill_due = True
+            self.out.append(Hand(ROLE, Fill(self.now, self.wall)))
         if (self.open or self.batching.waiting) and not self.is_ticking:
             self.is_ticking = True
             self.out.append(SetTimer(TICK, self.settings.tick_s))
@@ -138,10 +153,10 @@ class Gateway:
     # --------------------------------------------------------------------------- groups that come and go
 
     def mentions(self, group: str) -> bool:
-        """Whether something for the group waits here or is not finished: see core.machine.NamesGroups."""
+        """Whether something for the group or cell waits here or is not finished: see core.machine.NamesGroups."""
         waiting = (item for producer in self.batching.waiting.values() for item in producer.waiting)
-        return any(group in item.groups for item in waiting) or any(
-            group in opened.groups for opened in self.open.values()
+        return any(item.is_for((group,)) for item in waiting) or any(
+            opened.is_for(group) for opened in self.open.values()
         )
 
     def _on_view(self, view: View) -> None:
@@ -235,6 +250,7 @@ class Gateway:
         self.pressure.delivered(self.now - opened.sent)
         producers = [self.intake.producers[range_.producer] for range_ in opened.envelope.header.ranges]
         self.submission.on_answered(opened, producers)
+        answers = Answers(opened, self.submission)
         for index, producer in enumerate(producers):
             # Who repeated a part of the range from elsewhere hears of all of it.
             clients = list(dict.fromkeys(item.client for item in opened.requests[index]))
@@ -244,7 +260,7 @@ class Gateway:
                 self.pressure.gave(item.taken, self.now)
             session = self.submission.session_of((producer.seen,))
             credit = self.credits(producer.client, producer.id)
-            for reply in replies_for(opened, index, self.submission, session, credit):
+            for reply in answers.replies(index, session, credit):
                 self.out.append(Send(clients, reply))
 
     def _finish(self, opened: Open) -> None:

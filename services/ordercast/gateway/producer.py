@@ -2,7 +2,8 @@
 
 A protocol need not promise an order between two envelopes in flight: m1 and m2 to {A1, A2, A3} over FIFO
 channels, A3's clock at 100: {A1, A3} decide m1 at 100, {A1, A2} decide m2 at 6. So an envelope leaves only when
-the producer's earlier ones that share a group with it are decided, and carries their highest sn.
+the producer's earlier ones that share a cell with it are decided, and carries their highest sn. Messages for the
+same cells ride together, whichever groups of those they are for, and have one sequence.
 """
 
 import hashlib
@@ -11,15 +12,16 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from ordercast.core.cells import cells_of
 from ordercast.core.submission import Groups
 from ordercast.gateway.pressure import Taken
 from ordercast.gateway.refused import Refused
 from ordercast.v1.common_pb2 import Message
 
-#: Destination set, epoch, first sequence, number of messages, open token.
+#: Cells, epoch, first sequence, number of messages, open token.
 RequestKey = tuple[Groups, int, int, int, bytes]
 
-#: Claims a group for messages that have to stay behind.
+#: Claims a cell for messages that have to stay behind.
 _HELD_BACK: Groups = ()
 
 
@@ -50,23 +52,32 @@ class Waiting:
     size: int
     #: What it counts in the pressure on the gateway, once it is accepted.
     taken: Taken = field(default_factory=Taken)
+    #: Where its groups live.
+    cells: Groups = field(init=False)
 
-    def is_ordered_with(self, groups: Groups, unordered: bool) -> bool:
-        """Towards a request to another set."""
-        return not (self.unordered or unordered) and any(group in groups for group in self.groups)
+    def __post_init__(self) -> None:
+        self.cells = cells_of(self.groups)
+
+    def is_for(self, names: Collection[str]) -> bool:
+        """Whether it is for one of these groups or cells."""
+        return any(name in names for name in self.groups) or any(name in names for name in self.cells)
+
+    def is_ordered_with(self, cells: Groups, unordered: bool) -> bool:
+        """Towards a request to other cells."""
+        return not (self.unordered or unordered) and any(cell in cells for cell in self.cells)
 
     def may_not_overtake(self, other: "Waiting") -> bool:
-        return self.groups == other.groups or self.is_ordered_with(other.groups, other.unordered)
+        return self.cells == other.cells or self.is_ordered_with(other.cells, other.unordered)
 
     @property
     def key(self) -> RequestKey:
         """What a client that repeats it sends again."""
-        return (self.groups, self.epoch, self.first_sequence, len(self.messages), self.open_token)
+        return (self.cells, self.epoch, self.first_sequence, len(self.messages), self.open_token)
 
     @property
     def extent(self) -> tuple[Groups, int, int, int]:
         """Its sequences, up to before the last number, in whatever batches they come again."""
-        return (self.groups, self.epoch, self.first_sequence, self.first_sequence + len(self.messages))
+        return (self.cells, self.epoch, self.first_sequence, self.first_sequence + len(self.messages))
 
     @property
     def cost(self) -> int:
@@ -83,7 +94,7 @@ class Producer:
     #: What this producer has seen, as its domain's submission keeps it.
     seen: Any = None
     waiting: list[Waiting] = field(default_factory=list)
-    #: Envelopes of ours that are not decided: their groups, and whether order matters across sets.
+    #: Envelopes of ours that are not decided: their cells, and whether order matters across sets.
     undecided: dict[bytes, tuple[Groups, bool]] = field(default_factory=dict)
     #: The latest of those that was decided, and when: what waited may have waited for it.
     decided: tuple[bytes, float] = (b"", 0.0)
@@ -107,7 +118,7 @@ class Producer:
     def accept(self, item: Waiting) -> None:
         """What came again need not come again. Opening a set starts it afresh."""
         if item.open_token:
-            self.refused.forget(item.groups)
+            self.refused.forget(item.cells)
         elif self.refused:
             self.refused.came_again(item)
         self.requests[item.key] = item
@@ -115,17 +126,18 @@ class Producer:
         self.waiting.append(item)
         self.is_held_up = False
 
-    def give_up(self, groups: Collection[str]) -> tuple[list[Waiting], list[Waiting]]:
-        """Forget what waits for one of these groups, what waits behind that, and that such a one may come again.
+    def give_up(self, names: Collection[str]) -> tuple[list[Waiting], list[Waiting]]:
+        """Forget what waits for one of these groups or cells, what waits behind that, and that such a one may come
+        again.
 
         m1 to {A, C}, m2 to {A} wait here, and the client has moved on: another gateway has sent m1, which is not
         decided. C is closed, and m1 is given up here. If m2 then left it would come before m1.
         """
-        self.refused.forget_groups(groups)
+        self.refused.forget_for(names)
         gone: list[Waiting] = []
         behind: list[Waiting] = []
         for item in self.waiting:
-            if any(group in groups for group in item.groups):
+            if item.is_for(names):
                 gone.append(item)
             elif any(item.may_not_overtake(other) for other in (*gone, *behind)):
                 behind.append(item)
@@ -156,7 +168,7 @@ class Producer:
         """What may leave now, in order.
 
         A message may not overtake: with m1 to {A}, m2 to {A, B}, m3 to {A} waiting, m3 must not ride with m1.
-        Messages to the same set leave in sequence even if they are unordered, for a gap would be refused.
+        Messages to the same cells leave in sequence even if they are unordered, for a gap would be refused.
         """
         if self.is_held_up:
             return []  # With many destination sets hundreds wait, and would be looked at with every answer.
@@ -164,29 +176,29 @@ class Producer:
             return [self.waiting[0]]  # As it mostly is, and all that waits is looked at often.
         taken: list[Waiting] = []
         busy = dict.fromkeys(self.busy_sets())
-        claims: dict[str, Groups] = dict.fromkeys(self.busy_groups(), _HELD_BACK)
+        claims: dict[str, Groups] = dict.fromkeys(self.busy_cells(), _HELD_BACK)
         for item in self.waiting:
-            if item.groups not in busy and (item.unordered or self.may_join(item, claims)):
+            if item.cells not in busy and (item.unordered or self.may_join(item, claims)):
                 taken.append(item)
                 if not item.unordered:
-                    claims.update(dict.fromkeys(item.groups, item.groups))
+                    claims.update(dict.fromkeys(item.cells, item.cells))
             else:
-                busy[item.groups] = None
+                busy[item.cells] = None
                 if not item.unordered:
                     self.hold_back(item, claims)
         self.is_held_up = not taken
         return taken
 
     def hold_back(self, item: Waiting, claims: dict[str, Groups]) -> None:
-        """Whatever comes later and shares a group with it stays behind it."""
-        claims.update(dict.fromkeys(item.groups, _HELD_BACK))
+        """Whatever comes later and shares a cell with it stays behind it."""
+        claims.update(dict.fromkeys(item.cells, _HELD_BACK))
 
     def may_join(self, item: Waiting, claims: dict[str, Groups]) -> bool:
-        """No earlier message outside this envelope shares a group with it."""
-        return all(claims.get(group, item.groups) == item.groups for group in item.groups)
+        """No earlier message outside this envelope shares a cell with it."""
+        return all(claims.get(cell, item.cells) == item.cells for cell in item.cells)
 
     def busy_sets(self) -> Iterable[Groups]:
-        return [groups for groups, _ in self.undecided.values()]
+        return [cells for cells, _ in self.undecided.values()]
 
-    def busy_groups(self) -> Iterable[str]:
-        return [group for groups, ordered in self.undecided.values() if ordered for group in groups]
+    def busy_cells(self) -> Iterable[str]:
+        return [cell for cells, ordered in self.undecided.values() if ordered for cell in cells]

@@ -8,10 +8,12 @@ from typing import Any
 
 import grpc
 
+from ordercast.core.limits import LOCATED_MAX
 from ordercast.core.machine import Ended
 from ordercast.gateway.budgets import SHARE, Budgets
 from ordercast.gateway.clients import UNJUDGED_MAX, Client, Clients
 from ordercast.gateway.freshness import Freshness
+from ordercast.gateway.machine import ROLE
 from ordercast.gateway.pressure import RETRY_S_MIN
 from ordercast.gateway.translation import Translation, Wrong, owner_of
 from ordercast.runtime.process.node import Node
@@ -24,6 +26,7 @@ from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_RESOURCE_EXHAUSTED,
     PUBLISH_STATUS_SEQUENCE_GAP,
     PUBLISH_STATUS_UNAVAILABLE,
+    GroupPlace,
     PublishReply,
     PublishRequest,
     PublishResponse,
@@ -32,8 +35,6 @@ from ordercast.v1.gateway_pb2 import (
     PublishStreamResponse,
 )
 
-#: Of the machine, in its process.
-ROLE = "gateway"
 #: A client that does not read its replies is not read from either.
 REPLIES_MAX = 8192
 #: Nor is one that is refused and goes on writing, for a while: with many such, longer, so that a gateway looks at
@@ -61,6 +62,7 @@ class Replies:
         #: The name that the machine answers to.
         self.source = source
         self.waiting: list[PublishReply] = []
+        self.places: list[GroupPlace] = []
         #: Messages that the machine has and has not answered, and whether answers are on their way to the client.
         self.unanswered = 0
         self.is_writing = False
@@ -90,6 +92,11 @@ class Replies:
         self.news.set()
         if len(self.waiting) >= REPLIES_MAX:
             self.room.clear()
+
+    def tell_places(self, places: list[GroupPlace]) -> None:
+        self.places += places
+        self.is_writing = True
+        self.news.set()
 
     def is_mostly_refused(self) -> bool:
         """Of what was asked since it was last looked at."""
@@ -161,7 +168,9 @@ class Publishing:
     async def stream(self, context: Any) -> None:
         with self._connected(context) as replies:
             credits_ = self.translation.credits(replies.source)
-            await context.write(PublishStreamResponse(credits=credits_, owner=owner_of(replies.identity)))
+            await context.write(
+                PublishStreamResponse(credits=credits_, owner=owner_of(replies.identity), locates=True)
+            )
             tasks = [
                 asyncio.create_task(work) for work in (self._read(replies, context), self._write(replies, context))
             ]
@@ -183,8 +192,17 @@ class Publishing:
                 while replies.unanswered > 0 or replies.is_writing:
                     await asyncio.sleep(LOOK_S)
                 return
+            if frame.locate:
+                await self._locate(replies, frame.locate)
             for first in range(0, len(frame.requests), UNJUDGED_MAX):
                 await self._take(replies, frame.requests[first : first + UNJUDGED_MAX])
+
+    async def _locate(self, replies: Replies, names: Sequence[str]) -> None:
+        if len(names) > LOCATED_MAX:
+            text = f"at most {LOCATED_MAX} groups are located at once"
+            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, text, "TOO_MANY_GROUPS")
+        await self.freshness.settle(names)
+        replies.tell_places([self.translation.place_of(name) for name in names])
 
     async def _take(self, replies: Replies, requests: Sequence[PublishRequest]) -> None:
         """A client that writes on after a refusal costs time, for all of that is refused as well.
@@ -220,8 +238,9 @@ class Publishing:
     async def _write(self, replies: Replies, context: Any) -> None:
         while True:
             taken = await replies.take()
-            await context.write(PublishStreamResponse(replies=taken))
-            replies.is_writing = bool(replies.waiting)
+            places, replies.places = replies.places, []
+            await context.write(PublishStreamResponse(replies=taken, places=places))
+            replies.is_writing = bool(replies.waiting or replies.places)
 
     async def call(self, request: PublishRequest, context: Any) -> PublishResponse:
         """One request, and all its receipts. The caller's deadline ends the waiting, not the message."""

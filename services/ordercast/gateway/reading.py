@@ -75,7 +75,8 @@ class Reading:
         self, group: Group, stored_ms: int | None = None
     ) -> dict[str, DescribeReplicaResponse | str]:
         """By replica: its bounds, or why there are none; and the place of a time in its log, if one is given."""
-        found = await asyncio.gather(*(self._describe(group.id, name, stored_ms) for name in group.replicas))
+        address = self.node.directory.address_of(group)
+        found = await asyncio.gather(*(self._describe(address, name, stored_ms) for name in group.replicas))
         return dict(zip(group.replicas, found, strict=True))
 
     async def _describe(self, group: str, name: str, stored_ms: int | None) -> DescribeReplicaResponse | str:
@@ -145,7 +146,7 @@ class Reading:
         turn = 0
         damaged: dict[str, None] = {}
         while end is None or offset < end:
-            group = self.node.directory.groups.get(group.id, group)  # its replicas may be others by now
+            group = self._present(group)  # its replicas may be others by now
             name = replica or self._choose(group, turn)
             turn += 1
             try:
@@ -173,6 +174,10 @@ class Reading:
                 await self._check_still_there(group, offset, refused)
             await asyncio.sleep(RETRY_S if turn % len(group.replicas) == 0 else 0)
 
+    def _present(self, group: Group) -> Group:
+        known = self.node.directory.groups.get(group.id)
+        return group if known is None else self.node.directory.described(known)
+
     async def _check_still_there(self, group: Group, offset: int, refused: Refused) -> None:
         """Behind what every replica keeps, or gone for good: then trying elsewhere does not help."""
         if group.id not in self.node.directory.groups:
@@ -192,7 +197,8 @@ class Reading:
             if not is_only and await self._is_overtaken(group, offset):
                 raise Refused(grpc.StatusCode.UNAVAILABLE, f"{name!r} is behind the others", "BEHIND")
 
-        reading = self._open(name, group.id, StartAt(offset=offset), stop_at_end and is_only)
+        address = self.node.directory.address_of(group)
+        reading = self._open(name, address, StartAt(offset=offset), stop_at_end and is_only)
         async with contextlib.aclosing(self._attended(name, reading, check)) as responses:
             async for response in responses:
                 if response.entries:
@@ -272,7 +278,7 @@ class Reading:
 
     async def read_live(self, group: Group, replica: str) -> AsyncGenerator[list[bytes], None]:
         """Until that replica is gone, or misses something: others deliver in another causal order."""
-        attended = self._attended(replica, self._open_live(replica, group.id))
+        attended = self._attended(replica, self._open_live(replica, self.node.directory.address_of(group)))
         try:
             async with contextlib.aclosing(attended) as deliveries:
                 async for response in deliveries:

@@ -102,7 +102,8 @@ class Reassignment:
             )
         directory = self.process.directory
         nodes = present(directory.nodes)
-        groups = [directory.groups[id_] for id_ in sorted(directory.groups)]
+        # What is placed: of groups that share a cell, the cell.
+        groups = [directory.cells[id_] for id_ in sorted(directory.cells)]
         return api.PlanRebalanceResponse(moves=explained(self._planner(nodes, groups), nodes, groups))
 
 

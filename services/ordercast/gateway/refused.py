@@ -20,16 +20,18 @@ REFUSED_MAX = 256
 
 @dataclass(slots=True)
 class Place:
-    """Sequences of one set under one epoch, from `first` to before `end`, that are to come again."""
+    """Sequences of one set of cells under one epoch, from `first` to before `end`, that are to come again."""
 
-    groups: Groups
+    cells: Groups
     epoch: int
     first: int
     end: int
     unordered: bool
+    #: Those of the cells that they are for.
+    groups: Groups
 
-    def overlaps(self, groups: Groups, epoch: int, first: int, end: int) -> bool:
-        return (groups, epoch) == (self.groups, self.epoch) and first < self.end and self.first < end
+    def overlaps(self, cells: Groups, epoch: int, first: int, end: int) -> bool:
+        return (cells, epoch) == (self.cells, self.epoch) and first < self.end and self.first < end
 
 
 class Refused:
@@ -49,12 +51,12 @@ class Refused:
     def is_before(self, item: "Waiting") -> bool:
         """Whether something has to come again first."""
         for place in self._places:
-            if place.groups == item.groups:
+            if place.cells == item.cells:
                 if place.epoch == item.epoch and place.first < item.first_sequence:
                     return True
                 if place.overlaps(*item.extent):
                     return False  # It brings the first of these, in whatever company.
-            elif item.is_ordered_with(place.groups, place.unordered):
+            elif item.is_ordered_with(place.cells, place.unordered):
                 return True
         return len(self._places) >= REFUSED_MAX
 
@@ -65,7 +67,7 @@ class Refused:
             _, _, first, end = item.extent
             known.first, known.end = min(known.first, first), max(known.end, end)
         elif len(self._places) < REFUSED_MAX:
-            self._places.append(Place(*item.extent, item.unordered))
+            self._places.append(Place(*item.extent, item.unordered, item.groups))
 
     def add_in_front(self, items: Iterable["Waiting"]) -> None:
         """They were taken before what is here was refused, so they have to come again before it."""
@@ -85,20 +87,22 @@ class Refused:
                 place.first = end
         self._drop_empty()
 
-    def never_comes(self, groups: Groups, epoch: int, first: int, count: int) -> None:
+    def never_comes(self, cells: Groups, epoch: int, first: int, count: int) -> None:
         """It is wrong for good: its numbers are free, and what follows it in its place closes up."""
         for place in self._places:
-            if place.overlaps(groups, epoch, first, first + count):
+            if place.overlaps(cells, epoch, first, first + count):
                 place.end -= count
         self._drop_empty()
 
-    def forget(self, groups: Groups) -> None:
+    def forget(self, cells: Groups) -> None:
         """All of this set: it starts afresh."""
-        self._places = [place for place in self._places if place.groups != groups]
+        self._places = [place for place in self._places if place.cells != cells]
 
-    def forget_groups(self, names: Collection[str]) -> None:
-        """Whatever is for one of them."""
-        self._places = [place for place in self._places if not any(group in names for group in place.groups)]
+    def forget_for(self, names: Collection[str]) -> None:
+        """Whatever is for one of these groups or cells."""
+        self._places = [
+            place for place in self._places if not any(name in names for name in (*place.groups, *place.cells))
+        ]
 
     def _drop_empty(self) -> None:
         self._places = [place for place in self._places if place.first < place.end]

@@ -61,6 +61,12 @@ class GatewayServer(GatewayServiceServicer):
         async with self.budgets.command(context):
             return await self.admin.delete_group(request)
 
+    async def ListCells(self, request: api.ListCellsRequest, context: Any) -> api.ListCellsResponse:
+        return self.admin.list_cells(request)
+
+    async def DescribeCell(self, request: api.DescribeCellRequest, context: Any) -> api.DescribeCellResponse:
+        return await self.admin.describe_cell(request)
+
     async def ListCursors(self, request: api.ListCursorsRequest, context: Any) -> api.ListCursorsResponse:
         async with self.budgets.command(context):
             return await self.admin.list_cursors(request)

@@ -11,8 +11,8 @@ from ordercast.gateway.budgets import Budgets
 from ordercast.gateway.clients import Clients
 from ordercast.gateway.cursors import Cursors
 from ordercast.gateway.freshness import Freshness
-from ordercast.gateway.machine import Gateway
-from ordercast.gateway.publishing import ROLE, Publishing
+from ordercast.gateway.machine import ROLE, Gateway
+from ordercast.gateway.publishing import Publishing
 from ordercast.gateway.reading import Reading
 from ordercast.gateway.reassignment import Planner
 from ordercast.gateway.server import GatewayServer

@@ -29,6 +29,8 @@ class GatewaySettings:
     producers_refused_max: int = 16_384
     #: Envelopes that are not finished; what replicas keep per gateway is bounded by it.
     envelopes_open_max: int = 64
+    #: While so many envelopes to the same cells have no answer, only full ones leave for them.
+    envelopes_busy: int = 4
     #: Of so many envelopes to a group, one says which are finished: hearing it is work, the more of them are open.
     finished_every: int = 16
     envelope_messages_max: int = 1024

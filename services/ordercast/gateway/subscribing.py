@@ -128,7 +128,7 @@ class Subscribing:
         group = self.node.directory.group_by_name.get(name)
         if group is None:
             raise Refused(grpc.StatusCode.NOT_FOUND, f"unknown group {name!r}", "UNKNOWN_GROUP")
-        return group
+        return self.node.directory.described(group)
 
     async def _place(self, start: SubscribeStart, group: Group, context: Any) -> int:
         """A cursor's place; or where the caller says, and then the cursor begins to exist there."""
@@ -299,7 +299,7 @@ def seen_in(entries: Sequence[bytes], group: Group, protocol: Protocol, besides:
     Nothing that is damaged is signed: it would count as what somebody has seen, everywhere and for good.
     """
     try:
-        return protocol.seen.of_entries(group.id, entries, besides)
+        return protocol.seen.of_entries(group.cell or group.id, entries, besides)
     except RemoteProtocolError:
         message = f"a damaged entry in the log of {group.name!r}"
         raise Refused(grpc.StatusCode.DATA_LOSS, message, "DAMAGED") from None

@@ -21,6 +21,7 @@ from ordercast.runtime.process.node import Node
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_INVALID_ARGUMENT,
     PUBLISH_STATUS_NOT_FOUND,
+    GroupPlace,
     PublishReply,
     PublishRequest,
     PublishStatus,
@@ -51,6 +52,7 @@ class Translation:
     def to_machine(self, request: PublishRequest, identity: str | None) -> str:
         """Rewrites the request for the machine of a domain, and returns the domain; raises Wrong."""
         groups = self._groups(request.groups)
+        self._check_cells(request, groups)
         domain = groups[0].domain
         if request.session:
             try:
@@ -59,7 +61,8 @@ class Translation:
                 )
             except RemoteProtocolError as error:
                 raise Wrong(PUBLISH_STATUS_INVALID_ARGUMENT, str(error)) from None
-        request.groups[:] = [group.id for group in groups]
+        request.groups[:] = [self.node.directory.address_of(group) for group in groups]
+        del request.cells[:]
         if identity is not None and request.producer:
             request.producer = owner_of(identity) + request.producer
         return domain
@@ -92,11 +95,33 @@ class Translation:
                 )
         return groups
 
+    def _check_cells(self, request: PublishRequest, groups: Sequence[Group]) -> None:
+        """A client that numbers its messages by other cells would have new messages taken for old ones.
+
+        It asked where a group lives, and the group was deleted and made again somewhere else since.
+        """
+        shares = any(group.cell for group in groups)
+        if not (shares or request.cells):
+            return
+        there = sorted({group_name(group.cell or group.id) for group in groups})
+        if list(request.cells) != there:
+            if not request.cells:
+                text = "say in `cells` how the messages are numbered: some of these groups share a cell"
+                raise Wrong(PUBLISH_STATUS_INVALID_ARGUMENT, f"{text} ({', '.join(there)})")
+            raise Wrong(
+                PUBLISH_STATUS_NOT_FOUND, f"{', '.join(request.groups)}: not in {', '.join(request.cells)}"
+            )
+
+    def place_of(self, name: str) -> GroupPlace:
+        """For clients: where a group lives."""
+        group = self.node.directory.group_by_name.get(name)
+        return GroupPlace(group=name, cell=group_name(group.cell) if group is not None else "")
+
     def domain_of(self, reply: PublishReply) -> str:
         """Nobody's, if there is no such group."""
         directory = self.node.directory
         name = reply.groups[0] if reply.groups else ""
-        group = directory.groups.get(name) or directory.group_by_name.get(name)
+        group = directory.group_at(name) or directory.group_by_name.get(name)
         return group.domain if group is not None else ""
 
     def excess(self, request: PublishRequest, source: str) -> PublishReply | None:
@@ -129,15 +154,17 @@ class Translation:
             detail=str(wrong),
             open_token=request.open_token,
             credits=self.credits(source),
+            cells=request.cells,
         )
 
     def to_client(self, reply: PublishReply, identity: str | None) -> PublishReply:
         """A machine's reply with names and a signed token; one for several streams comes here for each."""
         if reply.groups and "#" in reply.groups[0]:
-            group = self.node.directory.groups.get(reply.groups[0])
+            group = self.node.directory.group_at(reply.groups[0])
             if reply.session:
                 reply.session = self.sign(group.domain, reply.session) if group is not None else b""
             reply.groups[:] = [group_name(id_) for id_ in reply.groups]
+            reply.cells[:] = [group_name(id_) for id_ in reply.cells]
             for offset in reply.offsets:
                 offset.group = group_name(offset.group)
             if identity is not None:

@@ -4,11 +4,12 @@ Three witnesses are heard: what clients sent and had receipts for, what subscrib
 log shows. Where each group is ordered by itself there is no order across them, and others judge (audit_casts.py).
 """
 
+from ordercast.core.cells import shares_cell
 from ordercast.core.ids import group_name
 from ordercast.core.protocol import Orders
 from ordercast.local.audit_casts import audit_casts
 from ordercast.local.evidence import Acknowledged, Evidence, SentMessage, Verdict, messages_of
-from ordercast.sim.board import Board, MessageKey, Receipt, Sent
+from ordercast.sim.board import Board, MessageKey, Receipt, Sent, name_of
 from ordercast.sim.checkers.by_trait import check_history
 from ordercast.sim.checkers.logs import LogChecker
 from ordercast.sim.checkers.violation import Violation
@@ -92,18 +93,20 @@ def _check_subscribers(evidence: Evidence, verdict: Verdict) -> None:
 def _check_with_simulator(evidence: Evidence, verdict: Verdict) -> None:
     """Agreement, integrity, order over all groups, FIFO and causality, as every simulated run is checked."""
     board, keys = _board(evidence)
-    logs = LogChecker(board, {group: tuple(replicas) for group, replicas in evidence.logs.items()})
+    cells = evidence.cells
+    logs = LogChecker(board, {cell: tuple(replicas) for cell, replicas in cells.items()})
     board.receipts = [
         Receipt(keys[payload], receipt.order_key, _by_id(evidence, receipt.offsets), receipt.duplicate)
         for payload, receipt in evidence.receipts.items()
         if payload in keys
     ]
     try:
-        for group, replicas in evidence.logs.items():
+        for cell, replicas in cells.items():
             for replica, entries in sorted(replicas.items(), key=lambda item: -len(item[1])):
                 for position, entry in enumerate(entries):
-                    logs.on_commit(replica, group, position, entry)
+                    logs.on_commit(replica, cell, position, entry)
         check_history(logs, board, Orders.ACROSS)
+        _check_shown(evidence, logs)
     except Violation as violation:
         if violation.property in LOST:
             verdict.lost += 1
@@ -114,9 +117,23 @@ def _check_with_simulator(evidence: Evidence, verdict: Verdict) -> None:
         verdict.find(str(violation))
 
 
+def _check_shown(evidence: Evidence, logs: LogChecker) -> None:
+    """Readers of a group that shares its cell are shown its messages, where the cell's log has them."""
+    for group, replicas in evidence.logs.items():
+        if not shares_cell(group):
+            continue
+        there = logs.offsets_in(group)
+        for replica, entries in replicas.items():
+            shown = {key: offset for entry in entries for offset, _, key in messages_of(entry)}
+            if shown != there:
+                where = sorted(there.keys() ^ shown.keys()) or [key for key in there if there[key] != shown[key]]
+                text = f"{replica} does not show {name_of(where[0])} in {group} as the log of its cell has it"
+                raise Violation("agreement", text)
+
+
 def _board(evidence: Evidence) -> tuple[Board, dict[bytes, MessageKey]]:
     keys: dict[bytes, MessageKey] = {}
-    for replicas in evidence.logs.values():
+    for replicas in (*evidence.cells.values(), *evidence.logs.values()):
         for entries in replicas.values():
             for entry in entries:
                 for _, payload, key in messages_of(entry):

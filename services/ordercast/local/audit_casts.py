@@ -6,7 +6,10 @@ of them or in none, and what clients had seen when they sent something comes fir
 believed in one respect alone: what they say comes first has to.
 """
 
+from itertools import pairwise
+
 from ordercast.core.causal import CausalCodec
+from ordercast.core.cells import cell_of, cells_of
 from ordercast.core.ids import group_name
 from ordercast.core.level import LEVEL
 from ordercast.local.casts import CastLog, Named, named_by, place_in, position_of
@@ -22,12 +25,15 @@ Places = dict[bytes, tuple[int, MessageKey, bytes]]
 
 def audit_casts(evidence: Evidence, verdict: Verdict) -> None:
     """Adds to the verdict. That receipts and subscribers are right about offsets is looked at elsewhere."""
-    logs = {id_: _one_log(id_, evidence, verdict) for id_ in evidence.logs}
+    cells = {id_: _one_log(id_, replicas, verdict) for id_, replicas in evidence.cells.items()}
+    logs = {id_: cells.get(id_) or _one_log(id_, replicas, verdict) for id_, replicas in evidence.logs.items()}
     places = {id_: _places(entries) for id_, entries in logs.items()}
+    of_cells = {id_: _places(entries) for id_, entries in cells.items()}
     _check_integrity(evidence, places, verdict)
-    _check_casts(evidence, logs, verdict)
+    _check_shown(places, of_cells, verdict)
+    _check_casts(evidence, cells, verdict)
     _check_all_or_nothing(places, verdict)
-    _check_fifo(evidence, places, verdict)
+    _check_fifo(evidence, of_cells, verdict)
     _check_sessions(evidence, places, verdict)
     _check_order_keys(evidence, places, verdict)
 
@@ -37,10 +43,10 @@ def _wrong(verdict: Verdict, text: str) -> None:
     verdict.find(text)
 
 
-def _one_log(group: str, evidence: Evidence, verdict: Verdict) -> list[LogEntry]:
+def _one_log(group: str, replicas: dict[str, list[LogEntry]], verdict: Verdict) -> list[LogEntry]:
     """All replicas together, which have the same entry wherever they have one. Some may have less."""
     found: dict[int, tuple[str, LogEntry]] = {}
-    for replica, entries in evidence.logs[group].items():
+    for replica, entries in replicas.items():
         last = -1
         for entry in entries:
             position = position_of(entry)
@@ -69,6 +75,22 @@ def _check_integrity(evidence: Evidence, places: dict[str, Places], verdict: Ver
                 _wrong(verdict, f"{payload!r} is in {group}, and nobody sent it")
             elif group not in key[1] or names != tuple(sorted(sent.groups)):
                 _wrong(verdict, f"{payload!r} is in {group} as one to {names}, and was sent to {sent.groups}")
+
+
+def _check_shown(places: dict[str, Places], of_cells: dict[str, Places], verdict: Verdict) -> None:
+    """Readers of a group that shares its cell are shown its messages, where and in the order its cell has them."""
+    for group, found in places.items():
+        cell = of_cells.get(cell_of(group), {})
+        there = {payload: (key, order_key) for payload, (_, key, order_key) in cell.items() if group in key[1]}
+        shown = {payload: (key, order_key) for payload, (_, key, order_key) in found.items()}
+        for payload in sorted(
+            payload for payload in there.keys() | shown.keys() if there.get(payload) != shown.get(payload)
+        ):
+            _wrong(verdict, f"{group} does not show {payload!r} as the log of its cell has it")
+        in_order = sorted(found, key=lambda payload: found[payload][0])
+        for before, after in pairwise([cell[payload][0] for payload in in_order if payload in cell]):
+            if after <= before:
+                _wrong(verdict, f"{group} shows its messages in another order than its cell has them")
 
 
 # ------------------------------------------------------------------------------------------------------ casts
@@ -125,16 +147,17 @@ def _check_all_or_nothing(places: dict[str, Places], verdict: Verdict) -> None:
 
 
 def _check_fifo(evidence: Evidence, places: dict[str, Places], verdict: Verdict) -> None:
-    """Per producer: to the same set in sequence, without a gap; to others in the order sent, unless unordered."""
+    """Per producer: to the same cells in sequence, without a gap; to others as it sent them, unless unordered."""
     for group, found in places.items():
         last_of_set: dict[tuple[bytes, tuple[str, ...]], int] = {}
         last_ordered: dict[bytes, int] = {}
         for payload, (_, key, _) in sorted(found.items(), key=lambda item: item[1][0]):
             producer, groups, sequence = key
-            before = last_of_set.get((producer, groups))
+            cells = cells_of(groups)
+            before = last_of_set.get((producer, cells))
             if before is not None and sequence != before + 1:
                 _wrong(verdict, f"{group} has {payload!r}, number {sequence} of its set, behind number {before}")
-            last_of_set[producer, groups] = sequence
+            last_of_set[producer, cells] = sequence
             sent = evidence.sent.get(payload)
             if sent is None or sent.unordered:
                 continue

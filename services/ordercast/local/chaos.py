@@ -23,6 +23,8 @@ from ordercast.protocols.catalogue import DEFAULT, named
 from ordercast.v1.faults_pb2 import InjectRequest
 
 GROUPS = ("a", "b", "c")
+#: Those that live in one cell, if some are to.
+SHARING = ("a", "b")
 #: Their domain, if they are not ordered by the protocol of the one that is always there.
 DOMAIN = "chaos"
 DEFAULT_PROTOCOL = DEFAULT.name
@@ -104,9 +106,13 @@ class Chaos:
         mutant: str | None = None,
         protocol: str = DEFAULT_PROTOCOL,
         ordering: str = "",
+        shared: bool = False,
         on_action: Callable[[Action], None] = lambda action: None,
     ) -> None:
-        """The ordering is for protocols that let a domain choose one; empty: as they choose themselves."""
+        """The ordering is for protocols that let a domain choose one; empty: as they choose themselves.
+
+        `shared`: some of the groups live in one cell.
+        """
         self.cluster = LocalCluster(
             directory,
             nodes=nodes,
@@ -118,6 +124,7 @@ class Chaos:
         self.seconds = seconds
         self.protocol = protocol
         self.domain_settings = {"ordering": ordering} if ordering else {}
+        self.sharing = SHARING if shared else ()
         self.random = Random(seed)
         self.mutant = mutant
         self.lies = mutant == "answers-before-fsync"
@@ -152,7 +159,7 @@ class Chaos:
         if self.protocol != DEFAULT_PROTOCOL:
             domain = DOMAIN
             create_domain(self.cluster.gateways, domain, self.protocol, self.domain_settings)
-        create_groups(self.cluster.gateways, GROUPS, domain=domain)
+        create_groups(self.cluster.gateways, GROUPS, domain=domain, shared=self.sharing)
 
     def _load(self) -> Load:
         """Where only each group by itself has a total order, nothing may be sent to several."""

@@ -6,11 +6,12 @@ Messages are told apart by their payloads, which are unique.
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from ordercast.core.cells import cell_of, shares_cell
 from ordercast.core.ids import group_name
 from ordercast.core.protocol import Orders
+from ordercast.local.messages import new_messages
 from ordercast.protocols.catalogue import named
 from ordercast.sim.board import MessageKey
-from ordercast.v1.common_pb2 import Batch
 from ordercast.v1.membership_pb2 import Domain
 from ordercast.v1.sequencer_pb2 import LogEntry
 
@@ -46,25 +47,38 @@ class Evidence:
     receipts: dict[bytes, Acknowledged] = field(default_factory=dict)
     #: (subscriber, group) -> (offset, payload), in the order in which they came.
     seen: dict[tuple[str, str], list[tuple[int, bytes]]] = field(default_factory=dict)
-    #: group -> replica -> entries.
+    #: group -> replica -> entries, as readers of the group are shown them. Groups are named by their addresses.
     logs: dict[str, dict[str, list[LogEntry]]] = field(default_factory=dict)
-    #: group -> its domain, with protocol and settings. Without one it is in the domain that every cluster has.
+    #: Of cells that groups share: cell -> replica -> entries, as replicas have them.
+    shared: dict[str, dict[str, list[LogEntry]]] = field(default_factory=dict)
+    #: group or cell -> its domain, with protocol and settings. Others are in the domain that every cluster has.
     domains: dict[str, Domain] = field(default_factory=dict)
+
+    @property
+    def cells(self) -> dict[str, dict[str, list[LogEntry]]]:
+        """What protocols order among: also groups that have a cell to themselves."""
+        alone = {id_: replicas for id_, replicas in self.logs.items() if not shares_cell(id_)}
+        return alone | self.shared
 
     def ordered_within(self) -> list[str]:
         """Those of the groups that are ordered each by itself."""
-        return [id_ for id_ in self.logs if id_ in self.domains and is_within(self.domains[id_].protocol)]
+        return [id_ for id_ in self.logs if self._is_within(id_)]
+
+    def _is_within(self, id_: str) -> bool:
+        return id_ in self.domains and is_within(self.domains[id_].protocol)
 
     def of_groups(self, ids: Collection[str]) -> "Evidence":
         """What concerns these groups alone."""
         names = {group_name(id_) for id_ in ids}
+        cells = {cell_of(id_) for id_ in ids}
         sent = {payload: one for payload, one in self.sent.items() if names.intersection(one.groups)}
         return Evidence(
             sent,
             {payload: receipt for payload, receipt in self.receipts.items() if payload in sent},
             {key: seen for key, seen in self.seen.items() if key[1] in names},
             {id_: self.logs[id_] for id_ in ids},
-            {id_: self.domains[id_] for id_ in ids if id_ in self.domains},
+            {id_: replicas for id_, replicas in self.shared.items() if id_ in cells},
+            {id_: domain for id_, domain in self.domains.items() if id_ in cells or id_ in ids},
         )
 
 
@@ -87,17 +101,6 @@ class Verdict:
 
 def messages_of(entry: LogEntry) -> list[tuple[int, bytes, MessageKey]]:
     """(offset, payload, key) of what is new in an entry."""
-    header = entry.envelope.header
-    groups = tuple(destination.group for destination in header.destinations)
-    body = Batch.FromString(entry.envelope.body).messages
-    found = []
-    start = 0
-    for range_, outcome in zip(header.ranges, entry.outcomes, strict=True):
-        for span in outcome.spans:
-            if not span.duplicate:
-                for index in range(span.count):
-                    sequence = span.first_sequence + index
-                    payload = body[start + sequence - range_.first_sequence].payload
-                    found.append((span.first_offset + index, payload, (range_.producer, groups, sequence)))
-        start += range_.count
-    return found
+    return [
+        (told.offset, told.payload, (told.producer, told.groups, told.sequence)) for told in new_messages(entry)
+    ]

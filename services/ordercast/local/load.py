@@ -11,8 +11,9 @@ import grpc
 
 import ordercast
 from ordercast.client import errors
+from ordercast.core.cells import cell_of
 from ordercast.core.ids import group_name
-from ordercast.core.members import places_of
+from ordercast.core.members import address_of, places_of
 from ordercast.local.casts import position_of
 from ordercast.local.evidence import Acknowledged, Evidence, SentMessage
 from ordercast.v1.gateway_pb2 import (
@@ -24,11 +25,18 @@ from ordercast.v1.gateway_pb2 import (
 )
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 from ordercast.v1.membership_pb2 import Group
-from ordercast.v1.sequencer_pb2 import DescribeReplicaRequest, LogEntry, ReadEntryRequest, StartAt
+from ordercast.v1.sequencer_pb2 import (
+    DescribeReplicaRequest,
+    LogEntry,
+    ReadEntryRequest,
+    ReadGroupRequest,
+    StartAt,
+)
 from ordercast.v1.sequencer_pb2_grpc import SequencerServiceStub
 
 PUBLISH_S_MAX = 120.0
 CALL_S_MAX = 10.0
+READ_S_MAX = 60.0
 COLLECT_S_MAX = 20.0
 LOOK_S = 0.1
 #: Messages whose sender is shown what another producer has seen.
@@ -208,7 +216,7 @@ def _is_read(stub: GatewayServiceStub, group: str, evidence: Evidence) -> bool:
     """All replicas have as much as was read, and all the same."""
     described = stub.DescribeGroup(DescribeGroupRequest(name=group_name(group)), timeout=CALL_S_MAX)
     ends = {replica.log.position for replica in described.replicas}
-    read = {position_of(log[-1]) + 1 if log else 0 for log in evidence.logs[group].values()}
+    read = {position_of(log[-1]) + 1 if log else 0 for log in evidence.cells[cell_of(group)].values()}
     return len(ends) == 1 and ends == read
 
 
@@ -223,17 +231,31 @@ def _collect(
     for group in cluster.groups:
         if groups is not None and group.name not in groups:
             continue
-        evidence.domains[group.id] = domains[group.domain]
-        logs = evidence.logs[group.id] = {}
+        evidence.domains[address_of(group)] = domains[group.domain]
+        logs = evidence.logs[address_of(group)] = {}
         for replica in group.replicas:
             start = SubscribeStart(
                 group=group.name, replica=replica, stop_at_end=True, start=StartAt(earliest=True)
             )
-            responses = stub.Subscribe(iter([SubscribeRequest(start=start)]), timeout=60)
+            responses = stub.Subscribe(iter([SubscribeRequest(start=start)]), timeout=READ_S_MAX)
             logs[replica] = [LogEntry.FromString(e) for r in responses for e in r.deliveries.entries]
-    for id_ in evidence.ordered_within():
-        for replica, entries in evidence.logs[id_].items():
-            evidence.logs[id_][replica] = with_hidden(peers[replica], id_, entries)
+    evidence.shared.clear()
+    used = {cell_of(address) for address in evidence.logs}
+    for cell in (found.cell for found in cluster.cells if found.cell.id in used):
+        evidence.domains[cell.id] = domains[cell.domain]
+        evidence.shared[cell.id] = {replica: read_cell(peers[replica], cell.id) for replica in cell.replicas}
+    for id_ in dict.fromkeys(map(cell_of, evidence.ordered_within())):
+        replicas = evidence.cells[id_]
+        for replica, entries in replicas.items():
+            replicas[replica] = with_hidden(peers[replica], id_, entries)
+
+
+def read_cell(address: str, cell: str) -> list[LogEntry]:
+    """The log that groups share, with the messages of all of them, as replicas read it from each other."""
+    with grpc.insecure_channel(address) as channel:
+        request = ReadGroupRequest(group=cell, start=StartAt(earliest=True), stop_at_end=True)
+        responses = SequencerServiceStub(channel).ReadGroup(request, timeout=READ_S_MAX)
+        return [LogEntry.FromString(entry) for response in responses for entry in response.entries]
 
 
 def with_hidden(address: str, group: str, entries: list[LogEntry]) -> list[LogEntry]:

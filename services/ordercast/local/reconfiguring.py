@@ -20,7 +20,8 @@ from typing import Any
 
 import ordercast
 from ordercast.client.errors import OrdercastError
-from ordercast.core.members import kind_of, places_of
+from ordercast.core.cells import cell_of
+from ordercast.core.members import address_of, kind_of, places_of
 from ordercast.core.view import FIRST
 from ordercast.local.chaos import Chaos
 from ordercast.local.cluster import ClusterError
@@ -163,9 +164,11 @@ class Changes:
                     for name in {*drained, *self.drained}:
                         connection.drain_node(name, draining=False)
                         self.drained.pop(name, None)
-                    groups = [group for group in cluster.groups if not is_settled(group)]
+                    # One group for each cell: what is changed is the cell.
+                    cells = {cell_of(address_of(group)): group for group in cluster.groups}.values()
+                    groups = [group for group in cells if not is_settled(group)]
                     unfinished = [*map(text_of, groups), *(f"{name} is drained" for name in drained)]
-                    self.reconfigured.changes_done = sum(group.configuration - FIRST for group in cluster.groups)
+                    self.reconfigured.changes_done = sum(group.configuration - FIRST for group in cells)
         return unfinished
 
 

@@ -1,7 +1,7 @@
 """Domains and groups for a run."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import grpc
 from google.protobuf.message import Message
@@ -22,12 +22,26 @@ def create_domain(gateways: Sequence[str], name: str, protocol: str, settings: M
         _create(GatewayServiceStub(channel).CreateDomain, request)
 
 
-def create_groups(gateways: Sequence[str], names: Sequence[str], replicas: int = 0, domain: str = "") -> None:
-    """On a busy machine a node may be suspected for a moment, and then too few could take a replica."""
+def create_groups(
+    gateways: Sequence[str],
+    names: Sequence[str],
+    replicas: int = 0,
+    domain: str = "",
+    *,
+    shared: Collection[str] = (),
+) -> None:
+    """On a busy machine a node may be suspected for a moment, and then too few could take a replica.
+
+    Those that are `shared` live in one cell, the others have one each.
+    """
     with grpc.insecure_channel(gateways[0]) as channel:
         stub = GatewayServiceStub(channel)
+        first = next((name for name in names if name in shared), "")
         for name in names:
-            _create(stub.CreateGroup, CreateGroupRequest(name=name, domain=domain, replicas=replicas))
+            request = CreateGroupRequest(name=name, domain=domain, replicas=replicas)
+            request.shared = name == first
+            request.beside = first if name in shared and name != first else ""
+            _create(stub.CreateGroup, request)
 
 
 def _create(call: Callable[..., Message], request: Message) -> None:

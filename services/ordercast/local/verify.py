@@ -1,22 +1,27 @@
 """Reads every replica of every group and checks that order and offsets agree, in bounded memory.
 
 Two passes in one: the replicas of a group are read side by side and must show the same entries; and the groups of
-a domain are merged by order key, where a message must be in all the groups it was sent to, once, at one place. In
-domains of virtually synchronous groups, whose keys compare within a group only, the groups are read one after the
-other, and what must hold between them is something else (verify_casts.py). The cluster may go on meanwhile: what a
-group did not show before its end was reached is looked for once more.
+a domain are merged by order key, where a message must be in all the groups it was sent to, once, at one place
+(verify_messages.py). In domains of virtually synchronous groups, whose keys compare within a cell only, the cells
+are read one after the other, and what must hold between them is something else (verify_casts.py). The cluster may
+go on meanwhile: what a group did not show before its end was reached is looked for once more.
 """
 
 import heapq
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import grpc
 
 from ordercast.core.causal import CausalCodec
+from ordercast.core.cells import cell_of
+from ordercast.core.members import address_of
 from ordercast.core.protocol import Orders
+from ordercast.local.messages import cells_in
 from ordercast.local.verify_casts import CastDomain, Lack
+from ordercast.local.verify_messages import Content, Place, Sequences, contents
 from ordercast.protocols.catalogue import UnknownProtocol, named
 from ordercast.runtime.storage.layout import next_offset_of
 from ordercast.v1.gateway_pb2 import (
@@ -72,15 +77,27 @@ class Report:
             self.problems.append(text)
 
 
+@dataclass(slots=True)
+class Missed:
+    """What a group does not show, and another one does."""
+
+    where: str
+    contents: dict[Content, None]
+
+
+def _key(tagged: tuple[bytes, str, LogEntry]) -> bytes:
+    return tagged[0]
+
+
 class Verifier:
     def __init__(self, channel: grpc.Channel, on_progress: Callable[[int], None] = lambda entries: None) -> None:
         self.stub = GatewayServiceStub(channel)
         self.report = Report()
-        #: Of the domain being read: each group's first key, and the next offset of those read to the end.
+        #: Of the domain being read, by address: the first key, and the next offset of those read to the end.
         self.first_keys: dict[str, bytes] = {}
         self.ends: dict[str, int] = {}
-        #: (group, order key) that others have, and who.
-        self.missed: dict[tuple[str, bytes], str] = {}
+        #: (group, order key) that others have.
+        self.missed: dict[tuple[str, bytes], Missed] = {}
         #: Of an order key in the domain being read.
         self.key_bytes = 0
         #: Nodes that did not answer, however often they were asked.
@@ -113,94 +130,94 @@ class Verifier:
     def _check_domain(self, groups: list[Group]) -> None:
         """Merged by order key. What one group shows, every other destination must show at the same place."""
         self.first_keys, self.ends = {}, {}
-        merged = heapq.merge(*(self._tagged(group) for group in groups), key=lambda item: item[0])
-        present = {group.id: group for group in groups}
-        key, entry, seen = b"", LogEntry(), [""]
-        for next_key, group, next_entry in merged:
-            if next_key == key:
-                seen.append(group)
-                self._same_envelope(entry, next_entry, seen)
-                continue
-            if key:
-                self._check_destinations(key, entry, seen, present)
-            key, entry, seen = next_key, next_entry, [group]
-        if key:
-            self._check_destinations(key, entry, seen, present)
+        merged = heapq.merge(*(self._tagged(group) for group in groups), key=_key)
+        present = {address_of(group): group for group in groups}
+        sequences = Sequences()
+        for key, found in groupby(merged, key=_key):
+            place = Place(key, {group: entry for _, group, entry in found})
+
+            def is_kept(group: str, key: bytes = key) -> bool:
+                return group in present and self.first_keys.get(group, key) <= key
+
+            for problem in (*place.problems(is_kept), *sequences.take(place)):
+                self.report.problem(problem)
+            for group in place.wanted():
+                if is_kept(group) and group not in place.entries:
+                    self._miss(group, place)
         self._look_again(present)
 
     def _tagged(self, group: Group) -> Iterator[tuple[bytes, str, LogEntry]]:
         following = 0
-        found = self._found(group)
+        found, address = self._found(group), address_of(group)
         for entry in self._side_by_side(group, found, self._open(group, found)):
-            self.first_keys.setdefault(group.id, entry.order_key)
+            self.first_keys.setdefault(address, entry.order_key)
             following = next_offset_of(entry)
-            yield entry.order_key, group.id, entry
-        self.ends[group.id] = following
+            yield entry.order_key, address, entry
+        self.ends[address] = following
 
-    def _same_envelope(self, entry: LogEntry, other: LogEntry, seen: list[str]) -> None:
-        if entry.envelope != other.envelope:
-            self.report.problem(f"{seen[-1]} and {seen[0]} show different messages at {entry.order_key.hex()}")
-
-    def _check_destinations(self, key: bytes, entry: LogEntry, seen: list[str], present: dict[str, Group]) -> None:
-        destinations = [destination.group for destination in entry.envelope.header.destinations]
-        for group in destinations:
-            is_kept = group in present and self.first_keys.get(group, key) <= key
-            if is_kept and group not in seen:
-                self._miss(group, key, seen[0])
-        for group in seen:
-            if group not in destinations:
-                self.report.problem(f"{group} has {key.hex()}, which is not for it")
-
-    def _miss(self, group: str, key: bytes, where: str) -> None:
+    def _miss(self, group: str, place: Place) -> None:
         """Behind the end of what was read it may be on its way; before that, it will not come any more."""
         if group in self.ends and len(self.missed) < MISSED_MAX:
-            self.missed[group, key] = where
+            self.missed[group, place.key] = Missed(place.first, place.expected_in(group))
         else:
-            self.report.problem(f"{where} has {key.hex()}, which is also for {group} and is not there")
+            key = place.key.hex()
+            self.report.problem(f"{place.first} has {key}, which is also for {group} and is not there")
 
     def _look_again(self, present: dict[str, Group]) -> None:
         for _ in range(LOOKS_MAX):
             for id_ in sorted({group for group, _ in self.missed}):
                 found = GroupReport(present[id_].name, [], first_offset=self.ends.get(id_, 0))
                 for entry in self._read(present[id_].name, "", found):
-                    self.missed.pop((id_, entry.order_key), None)
+                    missed = self.missed.pop((id_, entry.order_key), None)
+                    if missed is not None and not missed.contents.keys() <= set(contents(entry)):
+                        self.report.problem(
+                            f"{id_} and {missed.where} show different messages at {entry.order_key.hex()}"
+                        )
             if not self.missed:
                 return
             time.sleep(LOOK_S)
-        for (group, key), where in self.missed.items():
-            self.report.problem(f"{where} has {key.hex()}, which is also for {group} and does not come")
+        for (group, key), missed in self.missed.items():
+            self.report.problem(f"{missed.where} has {key.hex()}, which is also for {group} and does not come")
         self.missed.clear()
 
     # ---------------------------------------------------------- one domain of virtually synchronous groups
 
     def _check_casts(self, groups: list[Group], codec: CausalCodec) -> None:
-        """One group after the other; then what they say about each other."""
+        """One cell after the other, its groups merged by position; then what they say about each other."""
         self.ends = {}
-        present = {group.id: group for group in groups}
+        present = {address_of(group): group for group in groups}
         domain = CastDomain(present, codec)
+        by_cell: dict[str, list[Group]] = {}
         for group in groups:
-            found = self._found(group)
-            logs = self._open(group, found)
-            self.ends[group.id] = found.first_offset
-            if logs:
-                domain.begin(group.id, is_whole=found.first_offset == 0)
-            for entry in self._side_by_side(group, found, logs):
-                self._take_cast(domain, group, entry)
+            by_cell.setdefault(cell_of(address_of(group)), []).append(group)
+        for living in by_cell.values():
+            shown = [self._shown_in(domain, group) for group in living]
+            for _, address, entry in heapq.merge(*shown, key=_key):
+                self._take_cast(domain, present, address, entry)
         self._look_again_for_casts(domain, present)
 
-    def _take_cast(self, domain: CastDomain, group: Group, entry: LogEntry) -> None:
-        for problem in domain.take(group.id, entry):
-            self.report.problem(f"{group.name}: {problem}")
-        self.ends[group.id] = next_offset_of(entry)
+    def _shown_in(self, domain: CastDomain, group: Group) -> Iterator[tuple[bytes, str, LogEntry]]:
+        found, address = self._found(group), address_of(group)
+        logs = self._open(group, found)
+        self.ends[address] = found.first_offset
+        if logs:
+            domain.begin(address, is_whole=found.first_offset == 0)
+        for entry in self._side_by_side(group, found, logs):
+            yield entry.order_key, address, entry
+
+    def _take_cast(self, domain: CastDomain, present: dict[str, Group], address: str, entry: LogEntry) -> None:
+        for problem in domain.take(address, entry):
+            self.report.problem(f"{present[address].name}: {problem}")
+        self.ends[address] = next_offset_of(entry)
 
     def _look_again_for_casts(self, domain: CastDomain, present: dict[str, Group]) -> None:
         lacks: list[Lack] = []
         for look in range(LOOKS_MAX + 1):
-            for id_ in sorted({lack.group for lack in lacks}):
+            for id_ in sorted({group for lack in lacks for group in lack.groups}):
                 found = GroupReport(present[id_].name, [], first_offset=self.ends[id_])
                 for entry in self._read(present[id_].name, "", found):
-                    self._take_cast(domain, present[id_], entry)
-            domain.ends = {id_: self._end_of(group) for id_, group in present.items()}
+                    self._take_cast(domain, present, id_, entry)
+            domain.ends = {cell_of(id_): self._end_of(group) for id_, group in present.items()}
             lacks = domain.lacks()
             if not lacks:
                 return
@@ -305,17 +322,18 @@ class Verifier:
             problem(f"{group.name}: the order key at offset {entry.first_offset} does not rise")
         if entry.first_offset > following:
             problem(f"{group.name}: offsets {following} to {entry.first_offset} are missing")
-        header = entry.envelope.header
-        groups = tuple(destination.group for destination in header.destinations)
+        header, cells = entry.envelope.header, cells_in(entry)
         for range_, outcome in zip(header.ranges, entry.outcomes, strict=True):
             for span in outcome.spans:
                 if span.duplicate:
                     continue
-                epoch, last = producers.get((range_.producer, groups), (0, 0))
-                if last and range_.epoch == epoch and span.first_sequence != last + 1:
+                epoch, last = producers.get((range_.producer, cells), (0, 0))
+                # What is between may be in other groups of the cell.
+                is_next = span.first_sequence > last if group.cell else span.first_sequence == last + 1
+                if last and range_.epoch == epoch and not is_next:
                     problem(
                         f"{group.name}: producer {range_.producer.hex()} continues {last} "
                         f"with {span.first_sequence} at offset {span.first_offset}"
                     )
-                producers[range_.producer, groups] = (range_.epoch, span.first_sequence + span.count - 1)
+                producers[range_.producer, cells] = (range_.epoch, span.first_sequence + span.count - 1)
         return next_offset_of(entry)

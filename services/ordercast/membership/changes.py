@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from ordercast.core.members import places_of
 from ordercast.core.quorums import has_majority
 from ordercast.membership.kinds import kind_of
-from ordercast.membership.kinds.members import Cluster, exchanged, members_of
+from ordercast.membership.kinds.members import Cluster, called, exchanged, members_of
 from ordercast.membership.names import quoted
 from ordercast.membership.placement import is_usable, least_missed, place_one
 from ordercast.membership.refusals import bad_argument, precondition
@@ -83,15 +83,15 @@ def _check_arguments(change: ChangeReplicas) -> None:
 
 def _check_may_change(group: Group) -> None:
     if group.state == GROUP_STATE_DELETING:
-        raise precondition(f"the group {group.name} is being deleted")
+        raise precondition(f"{called(group)} is being deleted")
     if group.HasField("next"):
         raise precondition(
-            f"another change of the group {group.name} is under way: configuration {group.next.number} is being "
+            f"another change of {called(group)} is under way: configuration {group.next.number} is being "
             "prepared; wait until it is done, or cancel it"
         )
     if kind_of(group).has_begun(group):
         raise precondition(
-            f"another change of the group {group.name} is under way: configuration {group.configuration} has "
+            f"another change of {called(group)} is under way: configuration {group.configuration} has "
             "begun, and a majority has yet to start in it; wait until it is done"
         )
     check_has_survivors(group)
@@ -114,20 +114,20 @@ def check_has_survivors(group: Group) -> None:
         left = _left_of(group, members)
         if not has_majority(members, left):
             raise precondition(
-                f"{len(members) - len(left)} of the {len(members)} {kind} of the group {group.name} lost what "
+                f"{len(members) - len(left)} of the {len(members)} {kind} of {called(group)} lost what "
                 "they had stored: without a majority there is nothing that a new configuration could start from"
             )
 
 
 def _check_member(group: Group, node: str, members: Iterable[str]) -> None:
     if node not in members:
-        raise precondition(f"{quoted(node)} holds no replica of the group {group.name}")
+        raise precondition(f"{quoted(node)} holds no replica of {called(group)}")
 
 
 def _added(group: Group, to: str, cluster: Cluster) -> str:
     count = len(places_of(group))
     if count >= REPLICAS_MAX:
-        raise precondition(f"the group {group.name} has {count} replicas: no group has more")
+        raise precondition(f"{called(group)} has {count} replicas: no group has more")
     return _newcomer(group, "", to, cluster)
 
 
@@ -135,7 +135,7 @@ def _removed(group: Group, node: str, cluster: Cluster) -> str:
     leaving = node or least_missed(group, cluster.nodes, cluster.groups)
     _check_member(group, leaving, places_of(group))
     if len(places_of(group)) == 1:
-        raise precondition(f"{leaving} holds the only replica of the group {group.name}: delete the group instead")
+        raise precondition(f"{leaving} holds the only replica of {called(group)}: delete the group instead")
     return leaving
 
 
@@ -144,13 +144,13 @@ def _replacement(group: Group, leaving: str, to: str, cluster: Cluster) -> str:
     restores_lost = kind_of(group).restores_lost
     if to == leaving and not restores_lost:
         raise precondition(
-            f"{leaving} needs no change to be a replica of the group {group.name}: one that lost what it had "
+            f"{leaving} needs no change to be a replica of {called(group)}: one that lost what it had "
             "stored comes back by itself when a view without it is complete"
         )
     is_lost = leaving in group.lost and restores_lost
     if to == leaving and not is_lost:
         raise precondition(
-            f"{leaving} has what it stored of the group {group.name}: only a member that lost it starts afresh "
+            f"{leaving} has what it stored of {called(group)}: only a member that lost it starts afresh "
             "in its own place"
         )
     if to:
@@ -181,7 +181,7 @@ def _newcomer(group: Group, leaving: str, to: str, cluster: Cluster) -> str:
     if node is None:
         raise precondition(f"there is no node {quoted(to)}")
     if to in members:
-        raise precondition(f"{to} holds {what} of the group {group.name} already")
+        raise precondition(f"{to} holds {what} of {called(group)} already")
     if service not in node.services:
         raise precondition(f"{to} does not run the service {service}")
     if not is_usable(node, service):
@@ -214,7 +214,7 @@ def _place(group: Group, leaving: str, cluster: Cluster) -> str | None:
 
 def _no_place(group: Group) -> Exception:
     return precondition(
-        f"there is no other node that can take something of the group {group.name}: register one, or wait for "
+        f"there is no other node that can take something of {called(group)}: register one, or wait for "
         "those that are suspected, drained or have a full disk"
     )
 
@@ -230,21 +230,19 @@ def begin(group: Group, incarnation_last: int) -> None:
 
 def check_begins(group: Group, number: int) -> None:
     if not group.HasField("next"):
-        raise precondition(f"no configuration of the group {group.name} is being prepared")
+        raise precondition(f"no configuration of {called(group)} is being prepared")
     if group.next.number != number:
-        raise precondition(
-            f"configuration {group.next.number} of the group {group.name} is being prepared, not {number}"
-        )
+        raise precondition(f"configuration {group.next.number} of {called(group)} is being prepared, not {number}")
 
 
 def record_started(group: Group, number: int, members: Collection[str]) -> bool:
     """Whether that was news. Who started in the meantime and lost it again does not count."""
     if group.configuration != number:
-        raise precondition(f"the group {group.name} is in configuration {group.configuration}, not {number}")
+        raise precondition(f"{called(group)} is in configuration {group.configuration}, not {number}")
     kind_of(group).check_can_start(group)
     strangers = [name for name in members if name not in members_of(group)]
     if strangers:
-        raise bad_argument(f"{quoted(strangers[0])} is no member of the group {group.name}")
+        raise bad_argument(f"{quoted(strangers[0])} is no member of {called(group)}")
     starting = [name for name in group.starting if name not in members]
     is_news = len(starting) < len(group.starting)
     group.starting[:] = starting

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from ordercast.core.members import kind_of
 from ordercast.core.members.views import completed_of, lost_in
 from ordercast.core.quorums import has_majority
+from ordercast.membership.kinds.members import called
 from ordercast.membership.names import quoted
 from ordercast.membership.refusals import bad_argument, precondition
 from ordercast.v1.membership_pb2 import Configuration, DefineView, Group, Node
@@ -29,7 +30,7 @@ def define(group: Group, view: DefineView, nodes: Mapping[str, Node]) -> None:
     _check_shape(view)
     if view.number != group.configuration + 1:
         raise precondition(
-            f"the view after {group.configuration} of the group {group.name} is {group.configuration + 1}, "
+            f"the view after {group.configuration} of {called(group)} is {group.configuration + 1}, "
             f"not {view.number}"
         )
     _check_members(group, view, nodes)
@@ -46,9 +47,9 @@ def complete(group: Group, number: int, epoch: int) -> None:
     """Nobody needs the view before any more, but to read what it delivered."""
     _check_has_views(group)
     if number != group.configuration:
-        raise precondition(f"view {group.configuration} of the group {group.name} is the latest, not {number}")
+        raise precondition(f"view {group.configuration} of {called(group)} is the latest, not {number}")
     if not group.HasField("previous"):
-        raise precondition(f"view {number} of the group {group.name} is complete already")
+        raise precondition(f"view {number} of {called(group)} is complete already")
     group.ClearField("previous")
     group.ClearField("leaving")
     group.epoch = max(group.epoch, epoch)
@@ -58,7 +59,7 @@ def complete(group: Group, number: int, epoch: int) -> None:
 
 def _check_has_views(group: Group) -> None:
     if not kind_of(group).follows_processes:
-        raise precondition(f"the group {group.name} has no views: its domain's protocol works without them")
+        raise precondition(f"{called(group)} has no views: its domain's protocol works without them")
 
 
 def _check_shape(view: DefineView) -> None:
@@ -79,15 +80,15 @@ def _check_members(group: Group, view: DefineView, nodes: Mapping[str, Node]) ->
     completed = completed_of(group).replicas
     for name, incarnation in zip(view.members, view.incarnations, strict=True):
         if name not in group.placement and name not in completed:
-            raise precondition(f"{quoted(name)} has no place in the group {group.name}")
+            raise precondition(f"{quoted(name)} has no place in {called(group)}")
         if nodes[name].incarnation != incarnation:
             raise precondition(f"the incarnation of {name} is {nodes[name].incarnation}, not {incarnation}")
     for name in view.leaving:
         if name not in completed:
-            raise precondition(f"{quoted(name)} is not in the last complete view of the group {group.name}")
+            raise precondition(f"{quoted(name)} is not in the last complete view of {called(group)}")
     for name in (*view.members, *view.leaving):
         if name in lost:
-            raise precondition(f"{name} lost what it had stored of the group {group.name}")
+            raise precondition(f"{name} lost what it had stored of {called(group)}")
 
 
 def _check_has_a_say(group: Group, names: Sequence[str]) -> None:
@@ -100,6 +101,6 @@ def _check_has_a_say(group: Group, names: Sequence[str]) -> None:
     if not has_majority(completed, names):
         there = sum(1 for name in completed if name in names)
         raise precondition(
-            f"{there} of the {len(completed)} members of the last complete view of the group {group.name} take "
+            f"{there} of the {len(completed)} members of the last complete view of {called(group)} take "
             "part: without a majority no view can follow it"
         )

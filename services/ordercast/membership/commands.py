@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ordercast.core.errors import InvariantBroken
-from ordercast.core.level import INSTALLED_LEVEL
+from ordercast.core.level import CELLS_LEVEL, INSTALLED_LEVEL
 from ordercast.membership import settings as limits
 from ordercast.membership.changes import begin, check_begins, everyone_of, lose, prepared, record_started
 from ordercast.membership.changing_views import complete, define
 from ordercast.membership.installed import checked_protocols
 from ordercast.membership.kinds import kind_of
-from ordercast.membership.kinds.members import Cluster
+from ordercast.membership.kinds.members import Cluster, called
 from ordercast.membership.refusals import Code, Refused, bad_argument, precondition
 from ordercast.protocols.catalogue import level_of
 from ordercast.v1.membership_pb2 import (
@@ -71,6 +71,15 @@ def not_understood(command: Command, level: int) -> str | None:
     """
     kind = command.WhichOneof("what") or ""
     protocol = command.create_domain.protocol if kind == "create_domain" else ""
+    if (
+        kind == "create_group"
+        and level < CELLS_LEVEL
+        and (command.create_group.shared or command.create_group.beside)
+    ):
+        return (
+            f"not all nodes run software in which groups share cells: the cluster has level {level}, and that "
+            f"takes level {CELLS_LEVEL}; it rises by itself when every registered node runs newer software"
+        )
     if level < level_of(protocol):
         return (
             f"not all nodes run software that has the protocol {protocol}: the cluster has level {level}, and "
@@ -84,8 +93,8 @@ def not_understood(command: Command, level: int) -> str | None:
 
 
 def _change_replicas(state: "State", change: ChangeReplicas, result: CommandResult) -> None:
-    group = state.group_called(change.group)
-    group.next.CopyFrom(prepared(group, change, Cluster(state.nodes, state.groups.values())))
+    group = state.placed_called(change.group)
+    group.next.CopyFrom(prepared(group, change, Cluster(state.nodes, state.placed())))
     if not kind_of(group).newcomers(group):
         begin(group, state.incarnation_last)
     state.stamp(group)
@@ -93,20 +102,20 @@ def _change_replicas(state: "State", change: ChangeReplicas, result: CommandResu
 
 
 def _cancel_change(state: "State", cancel: CancelChange, result: CommandResult) -> None:
-    group = state.group_called(cancel.group)
+    group = state.placed_called(cancel.group)
     if kind_of(group).has_begun(group):
         raise precondition(
-            f"configuration {group.configuration} of the group {group.name} has begun: it is too late to cancel it"
+            f"configuration {group.configuration} of {called(group)} has begun: it is too late to cancel it"
         )
     if not group.HasField("next"):
-        raise precondition(f"no change of the group {group.name} is under way")
+        raise precondition(f"no change of {called(group)} is under way")
     group.ClearField("next")
     state.stamp(group)
     result.group.CopyFrom(group)
 
 
 def _begin_configuration(state: "State", command: BeginConfiguration, result: CommandResult) -> None:
-    group = state.group_with(command.group)
+    group = state.placed_called(command.group)
     check_begins(group, command.configuration)
     begin(group, state.incarnation_last)
     state.stamp(group)
@@ -114,21 +123,21 @@ def _begin_configuration(state: "State", command: BeginConfiguration, result: Co
 
 
 def _record_started(state: "State", record: RecordStarted, result: CommandResult) -> None:
-    group = state.group_with(record.group)
+    group = state.placed_called(record.group)
     if record_started(group, record.configuration, record.members):
         state.stamp(group)
     result.group.CopyFrom(group)
 
 
 def _define_view(state: "State", view: DefineView, result: CommandResult) -> None:
-    group = state.group_with(view.group)
+    group = state.placed_called(view.group)
     define(group, view, state.nodes)
     state.stamp(group)
     result.group.CopyFrom(group)
 
 
 def _complete_view(state: "State", view: CompleteView, result: CommandResult) -> None:
-    group = state.group_with(view.group)
+    group = state.placed_called(view.group)
     complete(group, view.number, view.epoch)
     state.stamp(group)
     result.group.CopyFrom(group)
@@ -140,8 +149,7 @@ def _record_lost(state: "State", record: RecordLost, result: CommandResult) -> N
         raise bad_argument(f"1 to {limits.LOST_PER_COMMAND_MAX} groups at a time, not {len(record.groups)}")
     node = state.node_in(record.node, record.incarnation)
     lost = frozenset(record.groups)
-    for name in sorted(state.groups):
-        group = state.groups[name]
+    for group in state.placed():
         if group.id in lost and lose(group, node.name, record.incarnation):
             state.stamp(group)
 
@@ -156,9 +164,9 @@ def _give_up_disk(state: "State", command: GiveUpDisk, result: CommandResult) ->
     if not node.disk_lost:
         node.disk_lost = node.ended = node.suspected = True
         state.stamp(node)
-        for name in sorted(state.groups):
-            if lose(state.groups[name], node.name, None):
-                state.stamp(state.groups[name])
+        for group in state.placed():
+            if lose(group, node.name, None):
+                state.stamp(group)
     result.node.CopyFrom(node)
 
 
@@ -182,10 +190,10 @@ def _remove_node(state: "State", remove: RemoveNode, result: CommandResult) -> N
     node = state.node_called(remove.node)
     if "membership" in node.services:
         raise precondition(f"{node.name} is one of the membership nodes, which are the same for good")
-    held = [name for name in sorted(state.groups) if node.name in everyone_of(state.groups[name])]
+    held = [called(group) for group in state.placed() if node.name in everyone_of(group)]
     if held:
         more = f" and {len(held) - 1} more" if len(held) > 1 else ""
-        raise precondition(f"{node.name} is a member of the group {held[0]}{more}: drain it first")
+        raise precondition(f"{node.name} is a member of {held[0]}{more}: drain it first")
     if not (node.draining or node.suspected or node.ended):
         raise precondition(f"{node.name} is alive and may be given something at any time: drain it first")
     state.make_room_for_removed()

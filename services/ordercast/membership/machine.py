@@ -32,7 +32,6 @@ from ordercast.protocols.paxos.log import (
     Truncate,
 )
 from ordercast.v1.membership_pb2 import (
-    GROUP_STATE_DELETING,
     Command,
     CommandBatch,
     CommandResult,
@@ -521,14 +520,11 @@ class Membership:
         ]
         removing: dict[str, dict[str, int]] = {}
         nodes_revision = self._nodes_revision()
-        for name in sorted(self.state.groups):
-            group = self.state.groups[name]
+        for _, group in sorted(self.state.population.deleting.items()):
             if group.HasField("previous"):
                 continue  # Its members have yet to leave the configuration before.
             revision = max(group.revision, nodes_revision)
-            if group.state != GROUP_STATE_DELETING or not all(
-                self._is_clear(node, group.id, revision) for node in witnesses
-            ):
+            if not all(self._is_clear(node, group.id, revision) for node in witnesses):
                 continue
             since = removing[group.id] = self.removing.get(group.id) or self._beats()
             if self._said_again(since, witnesses):

@@ -76,7 +76,8 @@ class _Round:
         self.state = state
         self.now = now
         self.heartbeats = heartbeats
-        self.groups = [state.groups[name] for name in sorted(state.groups)]
+        #: And cells that groups share.
+        self.groups = state.placed()
         self.cluster = Cluster(state.nodes, self.groups)
         #: (node, group id) -> how far it is.
         self.progress = {

@@ -14,14 +14,19 @@ from ordercast.protocols.paxos.log_state import LogSettings
 # ------------------------------------------------------------------------------------------ agreed limits
 # Together they keep a snapshot below SNAPSHOT_BYTES_MAX even if every item is as large as it may be.
 
-SNAPSHOT_BYTES_MAX = 8 * 1024 * 1024
+SNAPSHOT_BYTES_MAX = 48 * 1024 * 1024
 
 NODES_MAX = 256
 DOMAINS_MAX = 64
-GROUPS_MAX = 1024
+#: Groups that have a cell to themselves, and cells that others share: what is placed, and told to machines.
+PLACED_MAX = 1024
+#: All groups together: one that shares its cell is an entry in a table.
+GROUPS_MAX = 100_000
 CURSORS_MAX = 4096
-#: Groups that are gone and still told to watchers; and as many nodes.
+#: Nodes that are gone and still told to watchers.
 TOMBSTONES_MAX = 256
+#: As many groups: more than go in one slot, or every watcher would have to start afresh with all that there are.
+GROUP_TOMBSTONES_MAX = 2048
 #: Results that are kept for commands that are repeated, by count and by size.
 EXECUTED_COUNT_MAX = 1024
 EXECUTED_BYTES_MAX = 768 * 1024

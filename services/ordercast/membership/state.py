@@ -4,7 +4,7 @@ The same slots give the same state on every member: commands read nothing but th
 is sorted. A command that is refused changes nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,14 @@ from google.protobuf.message import DecodeError
 from ordercast.core.errors import InvariantBroken
 from ordercast.core.ids import group_id, group_name
 from ordercast.membership import settings as limits
+from ordercast.membership.cells import (
+    Choice,
+    check_fits_beside,
+    check_one_place,
+    lives_apart,
+    new_name,
+    no_more_placed,
+)
 from ordercast.membership.commands import CHANGES_LEVEL, COMMANDS, check_level, check_understands, too_early
 from ordercast.membership.installed import (
     check_all_have,
@@ -22,6 +30,7 @@ from ordercast.membership.installed import (
     installed_protocol,
 )
 from ordercast.membership.kinds import KINDS
+from ordercast.membership.kinds.members import called
 from ordercast.membership.names import (
     InvalidName,
     check_address,
@@ -32,6 +41,7 @@ from ordercast.membership.names import (
     quoted,
 )
 from ordercast.membership.placement import NotEnoughNodes, passing_shortage, place
+from ordercast.membership.population import Population
 from ordercast.membership.refusals import Code, Refused, precondition
 from ordercast.protocols.catalogue import check_domain, check_group
 from ordercast.v1.membership_pb2 import (
@@ -106,8 +116,7 @@ class State:
         self.level = 0
         self.nodes: dict[str, Node] = {}
         self.domains: dict[str, Domain] = {}
-        #: By name.
-        self.groups: dict[str, Group] = {}
+        self.population = Population()
         #: (group name, cursor name) -> offset
         self.cursors: dict[tuple[str, str], int] = {}
         #: By request id, oldest first, and how many bytes they are.
@@ -201,6 +210,7 @@ class State:
             changes_since=self.changes_from,
             level=self.level,
             removed=self.removed.values(),
+            cells=[self.population.cells[name] for name in sorted(self.population.cells)],
         )
         return state.SerializeToString(deterministic=True)
 
@@ -218,14 +228,14 @@ class State:
         state.incarnation_last, state.group_last = found.incarnation_last, found.group_last
         state.nodes = {node.name: node for node in found.nodes}
         state.domains = {domain.name: domain for domain in found.domains}
-        state.groups = {group.name: group for group in found.groups}
+        state.population = Population.of(found.groups, found.cells)
         state.cursors = {(cursor.group, cursor.name): cursor.offset for cursor in found.cursors}
         state.executed = {item.request_id: item.result for item in found.executed}
         state.executed_bytes = sum(_executed_size(id_, result) for id_, result in state.executed.items())
         state.deleted = {group.id: group for group in found.deleted}
         state.removed = {node.name: node for node in found.removed}
         state.changes_from = found.changes_since
-        stamped: list[Node | Domain | Group] = [*found.nodes, *found.domains, *found.groups]
+        stamped: list[Node | Domain | Group] = [*found.nodes, *found.domains, *found.groups, *found.cells]
         stamped += [*found.deleted, *found.removed]
         state.changed = max((item.revision for item in stamped), default=0)
         return state
@@ -240,7 +250,9 @@ class State:
         """
         reset = revision == 0 or revision < self.changes_from
         since = 0 if reset else revision
-        groups = {group.id: group for group in self.groups.values()} | ({} if reset else self.deleted)
+        gone = [] if reset else [group for group in self.deleted.values() if group.revision > since]
+        groups = sorted([*self.population.groups_since(since), *gone], key=lambda group: group.id)
+        cells = self.population.cells
         removed = [node for node in self.removed.values() if not reset or node.incarnation >= self.retired]
         nodes = self.nodes | {node.name: node for node in removed}
         return WatchResponse(
@@ -249,13 +261,17 @@ class State:
             cluster_id=self.cluster_id,
             nodes=[nodes[name] for name in sorted(nodes) if nodes[name].revision > since],
             domains=[self.domains[name] for name in sorted(self.domains) if self.domains[name].revision > since],
-            groups=[groups[id_] for id_ in sorted(groups) if groups[id_].revision > since],
+            groups=groups,
+            cells=[cells[name] for name in sorted(cells) if cells[name].revision > since],
+            group_last=self.group_last,
             retired=self.retired,
             level=self.level,
         )
 
     def stamp(self, item: Node | Domain | Group) -> None:
         item.revision = self.changed = self.revision
+        if isinstance(item, Group):
+            self.population.note_change(item)
 
     # ------------------------------------------------------------------------------------------ the cluster
 
@@ -335,15 +351,14 @@ class State:
 
     def _check_keeps_services(self, node: Node) -> None:
         """A disk that holds a group's data still counts: without the service nobody would ask it any more."""
-        for name in sorted(self.groups):
-            group = self.groups[name]
+        for group in self.placed():
             configurations = (group, group.previous, group.next)
             replicas = [holder for one in configurations for holder in one.replicas]
             replicas += [*group.placement, *group.leaving]
             acceptors = [holder for one in configurations for holder in one.acceptors]
             for service, holders in (("sequencer", replicas), ("consensus", acceptors)):
                 if node.name in holders and service not in node.services:
-                    message = f"{node.name} holds data of the group {name}: it has to run the service {service}"
+                    message = f"{node.name} holds data of {called(group)}: it has to run the service {service}"
                     raise precondition(message)
 
     def node_called(self, name: str) -> Node:
@@ -428,68 +443,148 @@ class State:
     def why_not_now(self, create: CreateGroup) -> str | None:
         """Of a group that would get fewer replicas at present than it will find later. Changes nothing."""
         domain = self.domains.get(create.domain or limits.DOMAIN_DEFAULT)
-        if create.replicas or domain is None or create.name in self.groups:
+        if create.replicas or create.beside or domain is None or create.name in self.groups:
+            return None
+        if not lives_apart(create, self.level) and self._choice(create, domain, dict(create.settings)).is_enough():
             return None
         return passing_shortage(self.nodes.values(), with_acceptors=installed_protocol(domain).traits.acceptors)
 
     def _create_group(self, create: CreateGroup, result: CommandResult) -> None:
         check_name("group", create.name)
-        domain = create.domain or limits.DOMAIN_DEFAULT
-        if domain not in self.domains:
-            raise Refused(Code.NOT_FOUND, f"there is no domain {quoted(domain)}")
-        if create.name in self.groups:
-            deleting = self.groups[create.name].state == GROUP_STATE_DELETING
-            message = f"there is a group {create.name}" + (", which is being deleted" if deleting else "")
-            raise Refused(Code.ALREADY_EXISTS, message)
+        is_apart = lives_apart(create, self.level)
+        if not is_apart:
+            check_one_place(create)
+        domain = self._domain_for(create, is_apart)
+        self._check_is_free(create.name)
         try:
             settings = checked_settings(create.settings)
-            check_group(installed_protocol(self.domains[domain]), self.domains[domain].settings, settings)
+            check_group(installed_protocol(domain), domain.settings, settings)
         except ValueError as error:
             raise Refused(Code.INVALID_ARGUMENT, str(error)) from error
         if create.replicas > limits.REPLICAS_MAX:
             raise Refused(Code.INVALID_ARGUMENT, f"a group has at most {limits.REPLICAS_MAX} replicas")
         if len(self.groups) >= limits.GROUPS_MAX:
             raise Refused(Code.RESOURCE_EXHAUSTED, f"there are {limits.GROUPS_MAX} groups: no more fit")
-        traits = installed_protocol(self.domains[domain]).traits
-        try:
-            placement = place(
-                list(self.nodes.values()), self.groups.values(), create.replicas, with_acceptors=traits.acceptors
+        if is_apart:
+            group = self._placed(create.name, domain, create.replicas, settings)
+        else:
+            cell = self._cell_for(create, domain, settings)
+            group = Group(
+                name=create.name,
+                id=self._next_id(create.name),
+                domain=domain.name,
+                state=GROUP_STATE_ACTIVE,
+                cell=cell.id,
             )
+        group.retention.CopyFrom(create.retention)
+        self.population.add(group)
+        self.stamp(group)
+        result.group.CopyFrom(group)
+
+    def _domain_for(self, create: CreateGroup, is_apart: bool) -> Domain:
+        name = create.domain or limits.DOMAIN_DEFAULT
+        if create.beside and not is_apart and not create.domain:
+            name = self._group(create.beside).domain
+        if name not in self.domains:
+            raise Refused(Code.NOT_FOUND, f"there is no domain {quoted(name)}")
+        return self.domains[name]
+
+    def _check_is_free(self, name: str) -> None:
+        if name in self.groups:
+            deleting = name in self.population.deleting
+            message = f"there is a group {name}" + (", which is being deleted" if deleting else "")
+            raise Refused(Code.ALREADY_EXISTS, message)
+        if name in self.population.cells:
+            raise Refused(
+                Code.ALREADY_EXISTS, f"{name} is the name of a cell that groups share: choose another one"
+            )
+
+    def _next_id(self, name: str) -> str:
+        """One counter for groups and cells: a number says whose it is, and which one came later."""
+        self.group_last += 1
+        return group_id(name, self.group_last)
+
+    def _placed(self, name: str, domain: Domain, replicas: int, settings: Mapping[str, str]) -> Group:
+        """A group that has a cell to itself, or a cell; nothing is changed yet but the counter."""
+        traits = installed_protocol(domain).traits
+        if self.population.placed_count() >= limits.PLACED_MAX:
+            raise Refused(Code.RESOURCE_EXHAUSTED, no_more_placed(self.level))
+        try:
+            placement = place(list(self.nodes.values()), self.placed(), replicas, with_acceptors=traits.acceptors)
         except NotEnoughNodes as error:
             raise Refused(Code.FAILED_PRECONDITION, str(error)) from error
-        self.group_last += 1
         group = Group(
-            name=create.name,
-            id=group_id(create.name, self.group_last),
-            domain=domain,
+            name=name,
+            id=self._next_id(name),
+            domain=domain.name,
             configuration=1,
             replicas=placement.replicas,
             acceptors=placement.acceptors,
             state=GROUP_STATE_ACTIVE,
-            retention=create.retention,
             settings=settings,
         )
         KINDS[traits.members].found(group, self.nodes)
-        self.stamp(group)
-        self.groups[group.name] = group
-        result.group.CopyFrom(group)
+        return group
+
+    # ------------------------------------------------------------------------------------------ cells
+
+    def _choice(self, create: CreateGroup, domain: Domain, settings: Mapping[str, str]) -> Choice:
+        population = self.population
+        return Choice(
+            domain.name, create.replicas, settings, self.nodes, population.cells.values(), population.living
+        )
+
+    def _cell_for(self, create: CreateGroup, domain: Domain, settings: Mapping[str, str]) -> Group:
+        """The one in which a new group lives; a new one, if there are fewer than there should be."""
+        if create.beside:
+            return self._cell_beside(create, settings)
+        choice = self._choice(create, domain, settings)
+        if choice.is_enough():
+            return choice.fitting[0]
+        name = new_name((self.groups, self.population.cells), len(self.population.cells) + 1)
+        try:
+            cell = self._placed(name, domain, create.replicas, settings)
+        except Refused:
+            # Fewer than there should be will do, if there are any.
+            if not choice.fitting:
+                raise
+            return choice.fitting[0]
+        cell.is_cell = True
+        self.population.add_cell(cell)
+        self.stamp(cell)
+        return cell
+
+    def _cell_beside(self, create: CreateGroup, settings: Mapping[str, str]) -> Group:
+        other = self._group(create.beside)
+        cell = self.population.cell_with(other.cell)
+        if cell is None:
+            raise precondition(f"the group {other.name} has a cell to itself: nothing else lives there")
+        check_fits_beside(create, settings, other, cell)
+        return cell
+
+    def placed(self) -> list[Group]:
+        """What has replicas of its own, by name: groups with a cell to themselves, and cells that others share."""
+        return self.population.placed()
+
+    def placed_called(self, name_or_id: str) -> Group:
+        found = self.population.placed_as(name_or_id)
+        if found is None:
+            what = "group" if group_name(name_or_id) == name_or_id else "group with the id"
+            raise Refused(Code.NOT_FOUND, f"there is no {what} {quoted(name_or_id)}")
+        return found
+
+    # ------------------------------------------------------------------------------------------ groups
+
+    @property
+    def groups(self) -> dict[str, Group]:
+        """By name."""
+        return self.population.groups
 
     def _group(self, name: str) -> Group:
         group = self.groups.get(name)
         if group is None:
             raise Refused(Code.NOT_FOUND, f"there is no group {quoted(name)}")
         return group
-
-    def group_with(self, id_: str) -> Group:
-        group = self.groups.get(group_name(id_))
-        if group is None or group.id != id_:
-            raise Refused(Code.NOT_FOUND, f"there is no group with the id {quoted(id_)}")
-        return group
-
-    def group_called(self, name_or_id: str) -> Group:
-        """People have names, and duties ids: a name may be another group's by now. No name looks like an id."""
-        is_id = group_name(name_or_id) != name_or_id
-        return self.group_with(name_or_id) if is_id else self._group(name_or_id)
 
     def _delete_group(self, delete: DeleteGroup, result: CommandResult) -> None:
         """A change that is being prepared is given up; one that has begun has to come to its end."""
@@ -501,7 +596,9 @@ class State:
         result.group.CopyFrom(group)
 
     def _remove_group(self, remove: RemoveGroup, result: CommandResult) -> None:
-        group = self.group_with(remove.id)
+        group = self.population.with_id(remove.id)
+        if group is None:
+            raise Refused(Code.NOT_FOUND, f"there is no group with the id {quoted(remove.id)}")
         if group.state != GROUP_STATE_DELETING:
             raise Refused(Code.FAILED_PRECONDITION, f"the group {group.name} is not being deleted")
         if group.HasField("previous"):
@@ -509,7 +606,7 @@ class State:
                 f"configuration {group.configuration} of the group {group.name} has begun: it is not over yet"
             )
             raise precondition(message)
-        del self.groups[group.name]
+        self.population.remove(group)
         self.cursors = {key: offset for key, offset in self.cursors.items() if key[0] != group.name}
         # Whoever knew the group knows where it was.
         tombstone = Group(
@@ -518,10 +615,11 @@ class State:
             domain=group.domain,
             configuration=group.configuration,
             state=GROUP_STATE_DELETED,
+            cell=group.cell,
         )
         self.stamp(tombstone)
         self.deleted[group.id] = tombstone
-        if len(self.deleted) > limits.TOMBSTONES_MAX:
+        if len(self.deleted) > limits.GROUP_TOMBSTONES_MAX:
             self._forget_changes(self.deleted.pop(next(iter(self.deleted))).revision)
         result.group.CopyFrom(tombstone)
 

@@ -39,7 +39,7 @@ def view_duties(
     """`heartbeats` are the latest ones, of nodes that are there in the incarnation that sent them; those in
     `leaving` are about to stop, and take part until views go on without them.
     """
-    groups = [group for _, group in sorted(state.groups.items()) if kind_of(group).follows_processes]
+    groups = [group for group in state.placed() if kind_of(group).follows_processes]
     if groups and state.level >= VIEWS_LEVEL:
         round_ = _Round(state, heartbeats, leaving)
         for group in groups:

@@ -3,6 +3,16 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from ordercast.core.cells import cell_of
+
+#: The kind of records that say which offset is next in a group that shares its cell.
+GROUP_END = b"e"
+
+
+def group_end(cell: str, address: str) -> bytes:
+    """The key of the one about this group. No name holds a NUL."""
+    return GROUP_END + cell.encode() + b"\0" + address.encode()
+
 
 @dataclass(frozen=True, slots=True)
 class GroupRecords:
@@ -28,3 +38,6 @@ class GroupRecords:
         if key[:1] != self.position_kind:
             return None
         return self.group_in(key), self.position_of(value)
+
+    def end_of(self, address: str) -> bytes:
+        return group_end(cell_of(address), address)

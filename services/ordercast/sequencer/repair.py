@@ -67,7 +67,7 @@ class LogRepair:
 
     async def _mend(self, group: str, position: int) -> None:
         directory = self.node.directory
-        found = directory.groups.get(group)
+        found = directory.cells.get(group)
         refusals = []
         for name in found.replicas if found is not None else ():
             node = directory.nodes.get(name)

@@ -29,7 +29,8 @@ class Retention:
     async def run(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
-            for group in list(self.node.directory.groups.values()):
+            # Of cells: a group that shares one keeps all it has, for the log is its cell's and others need it.
+            for group in list(self.node.directory.cells.values()):
                 if self.node.name in group.replicas and (group.retention.bytes or group.retention.age_s):
                     try:
                         self.apply(group)

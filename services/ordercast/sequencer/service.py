@@ -5,6 +5,8 @@ from typing import ClassVar
 
 import structlog
 
+from ordercast.core.cells import cell_of
+from ordercast.core.ids import unpack_u64
 from ordercast.core.machine import HoldsUp, Machine, TellsReaders
 from ordercast.core.members import holders_of
 from ordercast.protocols.catalogue import named
@@ -32,16 +34,17 @@ class Sequencer:
         node.logs.holds = self._holds
         node.logs.describe_view = self._describe_view
         node.logs.read_besides = self._read_besides
+        node.logs.end_of = self._end_of
         self._changed = asyncio.Event()
         node.logs.mend = self.repair.mend
         node.host.mend = lambda damaged: asyncio.ensure_future(self.repair.mend(damaged))
 
     def _serves(self, group: str) -> bool:
-        found = self.node.directory.groups.get(group)
+        found = self.node.directory.cells.get(group)
         return found is not None and self.node.name in found.replicas and self.node.name not in found.lost
 
     def _holds(self, group: str) -> bool:
-        found = self.node.directory.groups.get(group)
+        found = self.node.directory.cells.get(group)
         return found is not None and self.node.name in holders_of(found)
 
     def _describe_view(self, group: str, found: DescribeReplicaResponse) -> None:
@@ -53,9 +56,19 @@ class Sequencer:
         machine = self._telling_machine(group)
         return machine.read_besides(group) if machine is not None else b""
 
+    def _end_of(self, address: str) -> int:
+        """Of a group that shares its cell, as the machine has it on disk."""
+        cell = self.node.directory.cells.get(cell_of(address))
+        domain = self.node.directory.domains.get(cell.domain) if cell is not None else None
+        if domain is None:
+            return 0
+        key = named(domain.protocol).records.end_of(address)
+        value = self.node.storage.record(domain.name, domain.protocol, key)
+        return unpack_u64(value) if value is not None else 0
+
     def _telling_machine(self, group: str) -> TellsReaders | None:
         """The machine of the group's domain, if it has something to tell of its logs beside their entries."""
-        known = self.node.directory.groups.get(group)
+        known = self.node.directory.cells.get(group)
         domain = self.node.directory.domains.get(known.domain) if known is not None else None
         slot = self.node.host.slots.get((domain.name, domain.protocol)) if domain is not None else None
         return slot.machine if slot is not None and isinstance(slot.machine, TellsReaders) else None
@@ -107,7 +120,7 @@ class Sequencer:
         meters.gauge(names.METRIC_ORDER_WAITING_AGE).replace(ages)
         positions: dict[Labels, float] = {}
         for id_ in self.node.storage.groups():
-            group = self.node.directory.groups.get(id_)
+            group = self.node.directory.cells.get(id_)
             if group is not None and self._serves(id_):
                 positions[(group.domain, group.name)] = self.node.writer.own_bounds(id_).ends
         meters.gauge(names.METRIC_DELIVERY_POSITION).replace(positions)

@@ -7,13 +7,14 @@ gateways keep in their service and not in their machine, the signing of session 
 The application publishes to a group once it knows it, and gives up what is for a group that is being deleted.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from math import inf
 
 from ordercast.client.errors import NotFound, OrdercastError, OutcomeUnknown, Unavailable
 from ordercast.client.session import Session
 from ordercast.client.types import Receipt as SdkReceipt
+from ordercast.core.cells import cell_of, cells_of, within
 from ordercast.core.machine import (
     ChannelReset,
     Effect,
@@ -134,6 +135,7 @@ class Client:
             is_named=settings.opens,
             in_flight_max=settings.pipeline,
             patience_s=settings.patience_s,
+            cell_of=cell_of,
         )
 
     @property
@@ -231,17 +233,24 @@ class Client:
         if reply.status == PUBLISH_STATUS_INVALID_ARGUMENT and reply.detail.startswith("unknown group"):
             # Its view lacks the group. A gateway's service waits until that is settled, and hands a request to the
             # machine only then: so it comes again, or the group is gone.
-            gone = any(group in self.lost for group in reply.groups)
+            gone = self._is_lost(reply.groups)
             reply.status = PUBLISH_STATUS_NOT_FOUND if gone else PUBLISH_STATUS_UNAVAILABLE
         self._received(PublishStreamResponse(replies=[reply]), now)
 
     # ---------------------------------------------------------------------------------------- application
 
     def _is_hopeless(self, plan: Plan, now: float) -> bool:
-        if plan.groups in self.given_up or any(group in self.lost for group in plan.groups):
+        if plan.groups in self.given_up or self._is_lost(plan.groups):
             return True
         # A group may be gone before a client hears that it was there.
-        return now > plan.at + UNKNOWN_S_MAX and not all(group in self.groups for group in plan.groups)
+        return now > plan.at + UNKNOWN_S_MAX and not self._are_there(plan.groups)
+
+    def _is_lost(self, groups: Iterable[str]) -> bool:
+        """A group that shares its cell is gone with the cell."""
+        return any(cell_of(group) in self.lost for group in groups)
+
+    def _are_there(self, groups: Groups) -> bool:
+        return all(cell in self.groups for cell in cells_of(groups))
 
     def _next_look(self, now: float) -> float:
         """Soon if a publish is due, else when the next one is or patience may end."""
@@ -265,9 +274,9 @@ class Client:
         found = self.reading.part()
         if found is None:
             return False
-        shown, group = found
+        shown, cell = found
         self._read(shown)
-        plan.groups = (group,)
+        plan.groups = within(cell, shown.key[1])[:1]
         return True
 
     def _read(self, shown: Shown) -> None:
@@ -281,7 +290,7 @@ class Client:
             self._has_heard(shown.key)
 
     def _may_publish(self, plan: Plan, now: float) -> bool:
-        if plan.at > now or not all(group in self.groups for group in plan.groups):
+        if plan.at > now or not self._are_there(plan.groups):
             return False
         pending = self.session.pending
         return pending == 0 or (not self.settings.passing and pending + plan.count <= self.settings.pipeline)

@@ -1,9 +1,11 @@
 """What every seed stands for, whatever the protocol: who is where, who publishes what, which faults come when."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from ordercast.core.cells import SLASH
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.sim.board import Groups
 from ordercast.sim.client import ClientSettings, Plan
@@ -71,6 +73,22 @@ def draw_client(random: Random, groups: list[str], gateways: list[str], until: f
         opens=random.random() < 0.2,
         greedy=random.random() < 0.1,
     )
+
+
+def share_cells(random: Random, scenario: Scenario) -> None:
+    """In half of the runs some cells have several groups, and messages for such a cell are for some of them."""
+    if random.random() < 0.5:
+        return
+    counts = {group.group: random.choice([0, 1, 2, 3]) for group in scenario.view.groups}
+    for client in scenario.clients.values():
+        for plan in client.plans:
+            plan.groups = tuple(sorted(group for cell in plan.groups for group in _some_of(random, cell, counts)))
+
+
+def _some_of(random: Random, cell: str, counts: Mapping[str, int]) -> list[str]:
+    """Groups of a cell, by address; or the one that has it to itself, as in cells that come later."""
+    groups = [f"{cell}{SLASH}{name}" for name in "pqr"[: counts.get(cell, 0)]]
+    return random.sample(groups, random.randint(1, len(groups))) if groups else [cell]
 
 
 def draw_set(random: Random, groups: list[str]) -> Groups:

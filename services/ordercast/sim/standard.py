@@ -18,7 +18,7 @@ from ordercast.sim.faults import Faults
 from ordercast.sim.membership import Membership
 from ordercast.sim.network import NetworkSettings
 from ordercast.sim.process import Factory
-from ordercast.sim.scenario import Scenario, draw_client, draw_faults, draw_losses
+from ordercast.sim.scenario import Scenario, draw_client, draw_faults, draw_losses, share_cells
 from ordercast.v1.membership_pb2 import DomainView, GroupView
 
 #: How often retention and retirement have their turn.
@@ -37,7 +37,7 @@ def draw(seed: int, settings: Mapping[str, str]) -> Scenario:
     groups = [group.group for group in view.groups]
     healing_at = random.choice([1.0, 2.0, 4.0])
     clients = {f"c{i + 1}": draw_client(random, groups, gateways, healing_at) for i in range(random.randint(2, 4))}
-    return Scenario(
+    scenario = Scenario(
         nodes,
         gateways,
         view,
@@ -60,6 +60,8 @@ def draw(seed: int, settings: Mapping[str, str]) -> Scenario:
         retention=random.choice([None, 0, 3]),
         losses=draw_losses(random, healing_at),
     )
+    share_cells(random, scenario)
+    return scenario
 
 
 def begin(cluster: "StandardCluster", seed: int, faults: Faults) -> None:

@@ -33,23 +33,31 @@ class Destination(_message.Message):
     def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ...) -> None: ...
 
 class ProducerRange(_message.Message):
-    __slots__ = ("producer", "epoch", "first_sequence", "count", "open_token", "client")
+    __slots__ = ("producer", "epoch", "first_sequence", "count", "open_token", "client", "runs")
     PRODUCER_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     FIRST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     OPEN_TOKEN_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
     producer: bytes
     epoch: int
     first_sequence: int
     count: int
     open_token: bytes
     client: bytes
-    def __init__(self, producer: _Optional[bytes] = ..., epoch: _Optional[int] = ..., first_sequence: _Optional[int] = ..., count: _Optional[int] = ..., open_token: _Optional[bytes] = ..., client: _Optional[bytes] = ...) -> None: ...
+    runs: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, producer: _Optional[bytes] = ..., epoch: _Optional[int] = ..., first_sequence: _Optional[int] = ..., count: _Optional[int] = ..., open_token: _Optional[bytes] = ..., client: _Optional[bytes] = ..., runs: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class Target(_message.Message):
+    __slots__ = ("groups",)
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, groups: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Header(_message.Message):
-    __slots__ = ("id", "destinations", "coordinator", "session", "done", "ranges", "gateway", "trace", "open", "accepted_ns")
+    __slots__ = ("id", "destinations", "coordinator", "session", "done", "ranges", "gateway", "trace", "open", "accepted_ns", "targets")
     ID_FIELD_NUMBER: _ClassVar[int]
     DESTINATIONS_FIELD_NUMBER: _ClassVar[int]
     COORDINATOR_FIELD_NUMBER: _ClassVar[int]
@@ -60,6 +68,7 @@ class Header(_message.Message):
     TRACE_FIELD_NUMBER: _ClassVar[int]
     OPEN_FIELD_NUMBER: _ClassVar[int]
     ACCEPTED_NS_FIELD_NUMBER: _ClassVar[int]
+    TARGETS_FIELD_NUMBER: _ClassVar[int]
     id: bytes
     destinations: _containers.RepeatedCompositeFieldContainer[Destination]
     coordinator: Incarnation
@@ -70,7 +79,8 @@ class Header(_message.Message):
     trace: bytes
     open: _containers.RepeatedScalarFieldContainer[int]
     accepted_ns: int
-    def __init__(self, id: _Optional[bytes] = ..., destinations: _Optional[_Iterable[_Union[Destination, _Mapping]]] = ..., coordinator: _Optional[_Union[Incarnation, _Mapping]] = ..., session: _Optional[bytes] = ..., done: _Optional[int] = ..., ranges: _Optional[_Iterable[_Union[ProducerRange, _Mapping]]] = ..., gateway: _Optional[str] = ..., trace: _Optional[bytes] = ..., open: _Optional[_Iterable[int]] = ..., accepted_ns: _Optional[int] = ...) -> None: ...
+    targets: _containers.RepeatedCompositeFieldContainer[Target]
+    def __init__(self, id: _Optional[bytes] = ..., destinations: _Optional[_Iterable[_Union[Destination, _Mapping]]] = ..., coordinator: _Optional[_Union[Incarnation, _Mapping]] = ..., session: _Optional[bytes] = ..., done: _Optional[int] = ..., ranges: _Optional[_Iterable[_Union[ProducerRange, _Mapping]]] = ..., gateway: _Optional[str] = ..., trace: _Optional[bytes] = ..., open: _Optional[_Iterable[int]] = ..., accepted_ns: _Optional[int] = ..., targets: _Optional[_Iterable[_Union[Target, _Mapping]]] = ...) -> None: ...
 
 class Envelope(_message.Message):
     __slots__ = ("header", "body")
@@ -105,18 +115,20 @@ class Batch(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ...) -> None: ...
 
 class Span(_message.Message):
-    __slots__ = ("first_sequence", "count", "first_offset", "order_key", "duplicate")
+    __slots__ = ("first_sequence", "count", "first_offset", "order_key", "duplicate", "offsets")
     FIRST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
     DUPLICATE_FIELD_NUMBER: _ClassVar[int]
+    OFFSETS_FIELD_NUMBER: _ClassVar[int]
     first_sequence: int
     count: int
     first_offset: int
     order_key: bytes
     duplicate: bool
-    def __init__(self, first_sequence: _Optional[int] = ..., count: _Optional[int] = ..., first_offset: _Optional[int] = ..., order_key: _Optional[bytes] = ..., duplicate: _Optional[bool] = ...) -> None: ...
+    offsets: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, first_sequence: _Optional[int] = ..., count: _Optional[int] = ..., first_offset: _Optional[int] = ..., order_key: _Optional[bytes] = ..., duplicate: _Optional[bool] = ..., offsets: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class RangeOutcome(_message.Message):
     __slots__ = ("spans", "refusal", "epoch", "last_sequence")

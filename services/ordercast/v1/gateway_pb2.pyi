@@ -30,7 +30,7 @@ PUBLISH_STATUS_UNAVAILABLE: PublishStatus
 PUBLISH_STATUS_NOT_FOUND: PublishStatus
 
 class PublishRequest(_message.Message):
-    __slots__ = ("producer", "epoch", "groups", "first_sequence", "messages", "unordered", "session", "open_token", "trace")
+    __slots__ = ("producer", "epoch", "groups", "first_sequence", "messages", "unordered", "session", "open_token", "trace", "cells")
     PRODUCER_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
@@ -40,6 +40,7 @@ class PublishRequest(_message.Message):
     SESSION_FIELD_NUMBER: _ClassVar[int]
     OPEN_TOKEN_FIELD_NUMBER: _ClassVar[int]
     TRACE_FIELD_NUMBER: _ClassVar[int]
+    CELLS_FIELD_NUMBER: _ClassVar[int]
     producer: bytes
     epoch: int
     groups: _containers.RepeatedScalarFieldContainer[str]
@@ -49,7 +50,8 @@ class PublishRequest(_message.Message):
     session: bytes
     open_token: bytes
     trace: bytes
-    def __init__(self, producer: _Optional[bytes] = ..., epoch: _Optional[int] = ..., groups: _Optional[_Iterable[str]] = ..., first_sequence: _Optional[int] = ..., messages: _Optional[_Iterable[_Union[_common_pb2.Message, _Mapping]]] = ..., unordered: _Optional[bool] = ..., session: _Optional[bytes] = ..., open_token: _Optional[bytes] = ..., trace: _Optional[bytes] = ...) -> None: ...
+    cells: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, producer: _Optional[bytes] = ..., epoch: _Optional[int] = ..., groups: _Optional[_Iterable[str]] = ..., first_sequence: _Optional[int] = ..., messages: _Optional[_Iterable[_Union[_common_pb2.Message, _Mapping]]] = ..., unordered: _Optional[bool] = ..., session: _Optional[bytes] = ..., open_token: _Optional[bytes] = ..., trace: _Optional[bytes] = ..., cells: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GroupOffset(_message.Message):
     __slots__ = ("group", "first_offset")
@@ -60,7 +62,7 @@ class GroupOffset(_message.Message):
     def __init__(self, group: _Optional[str] = ..., first_offset: _Optional[int] = ...) -> None: ...
 
 class PublishReply(_message.Message):
-    __slots__ = ("producer", "groups", "first_sequence", "count", "status", "detail", "order_key", "offsets", "duplicate", "epoch", "last_sequence", "session", "credits", "open_token", "retry_after_ms")
+    __slots__ = ("producer", "groups", "first_sequence", "count", "status", "detail", "order_key", "offsets", "duplicate", "epoch", "last_sequence", "session", "credits", "open_token", "retry_after_ms", "cells")
     PRODUCER_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     FIRST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
@@ -76,6 +78,7 @@ class PublishReply(_message.Message):
     CREDITS_FIELD_NUMBER: _ClassVar[int]
     OPEN_TOKEN_FIELD_NUMBER: _ClassVar[int]
     RETRY_AFTER_MS_FIELD_NUMBER: _ClassVar[int]
+    CELLS_FIELD_NUMBER: _ClassVar[int]
     producer: bytes
     groups: _containers.RepeatedScalarFieldContainer[str]
     first_sequence: int
@@ -91,7 +94,8 @@ class PublishReply(_message.Message):
     credits: int
     open_token: bytes
     retry_after_ms: int
-    def __init__(self, producer: _Optional[bytes] = ..., groups: _Optional[_Iterable[str]] = ..., first_sequence: _Optional[int] = ..., count: _Optional[int] = ..., status: _Optional[_Union[PublishStatus, str]] = ..., detail: _Optional[str] = ..., order_key: _Optional[bytes] = ..., offsets: _Optional[_Iterable[_Union[GroupOffset, _Mapping]]] = ..., duplicate: _Optional[bool] = ..., epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ..., session: _Optional[bytes] = ..., credits: _Optional[int] = ..., open_token: _Optional[bytes] = ..., retry_after_ms: _Optional[int] = ...) -> None: ...
+    cells: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, producer: _Optional[bytes] = ..., groups: _Optional[_Iterable[str]] = ..., first_sequence: _Optional[int] = ..., count: _Optional[int] = ..., status: _Optional[_Union[PublishStatus, str]] = ..., detail: _Optional[str] = ..., order_key: _Optional[bytes] = ..., offsets: _Optional[_Iterable[_Union[GroupOffset, _Mapping]]] = ..., duplicate: _Optional[bool] = ..., epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ..., session: _Optional[bytes] = ..., credits: _Optional[int] = ..., open_token: _Optional[bytes] = ..., retry_after_ms: _Optional[int] = ..., cells: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PublishResponse(_message.Message):
     __slots__ = ("replies",)
@@ -100,20 +104,34 @@ class PublishResponse(_message.Message):
     def __init__(self, replies: _Optional[_Iterable[_Union[PublishReply, _Mapping]]] = ...) -> None: ...
 
 class PublishStreamRequest(_message.Message):
-    __slots__ = ("requests",)
+    __slots__ = ("requests", "locate")
     REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    LOCATE_FIELD_NUMBER: _ClassVar[int]
     requests: _containers.RepeatedCompositeFieldContainer[PublishRequest]
-    def __init__(self, requests: _Optional[_Iterable[_Union[PublishRequest, _Mapping]]] = ...) -> None: ...
+    locate: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, requests: _Optional[_Iterable[_Union[PublishRequest, _Mapping]]] = ..., locate: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class GroupPlace(_message.Message):
+    __slots__ = ("group", "cell")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    CELL_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    cell: str
+    def __init__(self, group: _Optional[str] = ..., cell: _Optional[str] = ...) -> None: ...
 
 class PublishStreamResponse(_message.Message):
-    __slots__ = ("replies", "credits", "owner")
+    __slots__ = ("replies", "credits", "owner", "locates", "places")
     REPLIES_FIELD_NUMBER: _ClassVar[int]
     CREDITS_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
+    LOCATES_FIELD_NUMBER: _ClassVar[int]
+    PLACES_FIELD_NUMBER: _ClassVar[int]
     replies: _containers.RepeatedCompositeFieldContainer[PublishReply]
     credits: int
     owner: bytes
-    def __init__(self, replies: _Optional[_Iterable[_Union[PublishReply, _Mapping]]] = ..., credits: _Optional[int] = ..., owner: _Optional[bytes] = ...) -> None: ...
+    locates: bool
+    places: _containers.RepeatedCompositeFieldContainer[GroupPlace]
+    def __init__(self, replies: _Optional[_Iterable[_Union[PublishReply, _Mapping]]] = ..., credits: _Optional[int] = ..., owner: _Optional[bytes] = ..., locates: _Optional[bool] = ..., places: _Optional[_Iterable[_Union[GroupPlace, _Mapping]]] = ...) -> None: ...
 
 class SubscribeStart(_message.Message):
     __slots__ = ("group", "start", "cursor", "stop_at_end", "replica", "alive")
@@ -245,7 +263,7 @@ class ListDomainsResponse(_message.Message):
     def __init__(self, domains: _Optional[_Iterable[_Union[_membership_pb2.Domain, _Mapping]]] = ...) -> None: ...
 
 class CreateGroupRequest(_message.Message):
-    __slots__ = ("name", "domain", "replicas", "retention", "settings")
+    __slots__ = ("name", "domain", "replicas", "retention", "settings", "own_cell", "beside", "shared")
     class SettingsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -258,12 +276,18 @@ class CreateGroupRequest(_message.Message):
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
     RETENTION_FIELD_NUMBER: _ClassVar[int]
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    OWN_CELL_FIELD_NUMBER: _ClassVar[int]
+    BESIDE_FIELD_NUMBER: _ClassVar[int]
+    SHARED_FIELD_NUMBER: _ClassVar[int]
     name: str
     domain: str
     replicas: int
     retention: _membership_pb2.Retention
     settings: _containers.ScalarMap[str, str]
-    def __init__(self, name: _Optional[str] = ..., domain: _Optional[str] = ..., replicas: _Optional[int] = ..., retention: _Optional[_Union[_membership_pb2.Retention, _Mapping]] = ..., settings: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    own_cell: bool
+    beside: str
+    shared: bool
+    def __init__(self, name: _Optional[str] = ..., domain: _Optional[str] = ..., replicas: _Optional[int] = ..., retention: _Optional[_Union[_membership_pb2.Retention, _Mapping]] = ..., settings: _Optional[_Mapping[str, str]] = ..., own_cell: _Optional[bool] = ..., beside: _Optional[str] = ..., shared: _Optional[bool] = ...) -> None: ...
 
 class CreateGroupResponse(_message.Message):
     __slots__ = ("group",)
@@ -368,7 +392,7 @@ class DescribeClusterRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class DescribeClusterResponse(_message.Message):
-    __slots__ = ("cluster_id", "revision", "nodes", "domains", "groups", "gateway", "level")
+    __slots__ = ("cluster_id", "revision", "nodes", "domains", "groups", "gateway", "level", "cells")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
@@ -376,6 +400,7 @@ class DescribeClusterResponse(_message.Message):
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     GATEWAY_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
+    CELLS_FIELD_NUMBER: _ClassVar[int]
     cluster_id: bytes
     revision: int
     nodes: _containers.RepeatedCompositeFieldContainer[_membership_pb2.Node]
@@ -383,7 +408,46 @@ class DescribeClusterResponse(_message.Message):
     groups: _containers.RepeatedCompositeFieldContainer[_membership_pb2.Group]
     gateway: str
     level: int
-    def __init__(self, cluster_id: _Optional[bytes] = ..., revision: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[_membership_pb2.Node, _Mapping]]] = ..., domains: _Optional[_Iterable[_Union[_membership_pb2.Domain, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[_membership_pb2.Group, _Mapping]]] = ..., gateway: _Optional[str] = ..., level: _Optional[int] = ...) -> None: ...
+    cells: _containers.RepeatedCompositeFieldContainer[Cell]
+    def __init__(self, cluster_id: _Optional[bytes] = ..., revision: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[_membership_pb2.Node, _Mapping]]] = ..., domains: _Optional[_Iterable[_Union[_membership_pb2.Domain, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[_membership_pb2.Group, _Mapping]]] = ..., gateway: _Optional[str] = ..., level: _Optional[int] = ..., cells: _Optional[_Iterable[_Union[Cell, _Mapping]]] = ...) -> None: ...
+
+class Cell(_message.Message):
+    __slots__ = ("cell", "groups")
+    CELL_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    cell: _membership_pb2.Group
+    groups: int
+    def __init__(self, cell: _Optional[_Union[_membership_pb2.Group, _Mapping]] = ..., groups: _Optional[int] = ...) -> None: ...
+
+class ListCellsRequest(_message.Message):
+    __slots__ = ("domain",)
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    domain: str
+    def __init__(self, domain: _Optional[str] = ...) -> None: ...
+
+class ListCellsResponse(_message.Message):
+    __slots__ = ("cells",)
+    CELLS_FIELD_NUMBER: _ClassVar[int]
+    cells: _containers.RepeatedCompositeFieldContainer[Cell]
+    def __init__(self, cells: _Optional[_Iterable[_Union[Cell, _Mapping]]] = ...) -> None: ...
+
+class DescribeCellRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class DescribeCellResponse(_message.Message):
+    __slots__ = ("cell", "replicas", "learners", "groups")
+    CELL_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    LEARNERS_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    cell: Cell
+    replicas: _containers.RepeatedCompositeFieldContainer[ReplicaStatus]
+    learners: _containers.RepeatedCompositeFieldContainer[ReplicaStatus]
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, cell: _Optional[_Union[Cell, _Mapping]] = ..., replicas: _Optional[_Iterable[_Union[ReplicaStatus, _Mapping]]] = ..., learners: _Optional[_Iterable[_Union[ReplicaStatus, _Mapping]]] = ..., groups: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ChangeReplicasRequest(_message.Message):
     __slots__ = ("group", "change", "node", "to", "request_id")

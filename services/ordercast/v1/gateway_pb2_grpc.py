@@ -135,6 +135,16 @@ class GatewayServiceStub:
                 request_serializer=ordercast_dot_v1_dot_gateway__pb2.PlanRebalanceRequest.SerializeToString,
                 response_deserializer=ordercast_dot_v1_dot_gateway__pb2.PlanRebalanceResponse.FromString,
                 _registered_method=True)
+        self.ListCells = channel.unary_unary(
+                '/ordercast.v1.GatewayService/ListCells',
+                request_serializer=ordercast_dot_v1_dot_gateway__pb2.ListCellsRequest.SerializeToString,
+                response_deserializer=ordercast_dot_v1_dot_gateway__pb2.ListCellsResponse.FromString,
+                _registered_method=True)
+        self.DescribeCell = channel.unary_unary(
+                '/ordercast.v1.GatewayService/DescribeCell',
+                request_serializer=ordercast_dot_v1_dot_gateway__pb2.DescribeCellRequest.SerializeToString,
+                response_deserializer=ordercast_dot_v1_dot_gateway__pb2.DescribeCellResponse.FromString,
+                _registered_method=True)
 
 
 class GatewayServiceServicer:
@@ -261,6 +271,18 @@ class GatewayServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListCells(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeCell(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_GatewayServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -363,6 +385,16 @@ def add_GatewayServiceServicer_to_server(servicer, server):
                     servicer.PlanRebalance,
                     request_deserializer=ordercast_dot_v1_dot_gateway__pb2.PlanRebalanceRequest.FromString,
                     response_serializer=ordercast_dot_v1_dot_gateway__pb2.PlanRebalanceResponse.SerializeToString,
+            ),
+            'ListCells': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListCells,
+                    request_deserializer=ordercast_dot_v1_dot_gateway__pb2.ListCellsRequest.FromString,
+                    response_serializer=ordercast_dot_v1_dot_gateway__pb2.ListCellsResponse.SerializeToString,
+            ),
+            'DescribeCell': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeCell,
+                    request_deserializer=ordercast_dot_v1_dot_gateway__pb2.DescribeCellRequest.FromString,
+                    response_serializer=ordercast_dot_v1_dot_gateway__pb2.DescribeCellResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -906,6 +938,60 @@ class GatewayService:
             '/ordercast.v1.GatewayService/PlanRebalance',
             ordercast_dot_v1_dot_gateway__pb2.PlanRebalanceRequest.SerializeToString,
             ordercast_dot_v1_dot_gateway__pb2.PlanRebalanceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListCells(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ordercast.v1.GatewayService/ListCells',
+            ordercast_dot_v1_dot_gateway__pb2.ListCellsRequest.SerializeToString,
+            ordercast_dot_v1_dot_gateway__pb2.ListCellsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeCell(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ordercast.v1.GatewayService/DescribeCell',
+            ordercast_dot_v1_dot_gateway__pb2.DescribeCellRequest.SerializeToString,
+            ordercast_dot_v1_dot_gateway__pb2.DescribeCellResponse.FromString,
             options,
             channel_credentials,
             insecure,

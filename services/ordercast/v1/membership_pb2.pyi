@@ -154,7 +154,7 @@ class Retention(_message.Message):
     def __init__(self, bytes: _Optional[int] = ..., age_s: _Optional[int] = ...) -> None: ...
 
 class Group(_message.Message):
-    __slots__ = ("name", "id", "domain", "configuration", "replicas", "acceptors", "state", "retention", "revision", "previous", "starting", "lost", "next", "incarnation_before", "placement", "incarnations", "leaving", "epoch", "settings")
+    __slots__ = ("name", "id", "domain", "configuration", "replicas", "acceptors", "state", "retention", "revision", "previous", "starting", "lost", "next", "incarnation_before", "placement", "incarnations", "leaving", "epoch", "settings", "cell", "is_cell")
     class SettingsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -181,6 +181,8 @@ class Group(_message.Message):
     LEAVING_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    CELL_FIELD_NUMBER: _ClassVar[int]
+    IS_CELL_FIELD_NUMBER: _ClassVar[int]
     name: str
     id: str
     domain: str
@@ -200,7 +202,9 @@ class Group(_message.Message):
     leaving: _containers.RepeatedScalarFieldContainer[str]
     epoch: int
     settings: _containers.ScalarMap[str, str]
-    def __init__(self, name: _Optional[str] = ..., id: _Optional[str] = ..., domain: _Optional[str] = ..., configuration: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., revision: _Optional[int] = ..., previous: _Optional[_Union[Configuration, _Mapping]] = ..., starting: _Optional[_Iterable[str]] = ..., lost: _Optional[_Iterable[str]] = ..., next: _Optional[_Union[Configuration, _Mapping]] = ..., incarnation_before: _Optional[int] = ..., placement: _Optional[_Iterable[str]] = ..., incarnations: _Optional[_Iterable[int]] = ..., leaving: _Optional[_Iterable[str]] = ..., epoch: _Optional[int] = ..., settings: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    cell: str
+    is_cell: bool
+    def __init__(self, name: _Optional[str] = ..., id: _Optional[str] = ..., domain: _Optional[str] = ..., configuration: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., revision: _Optional[int] = ..., previous: _Optional[_Union[Configuration, _Mapping]] = ..., starting: _Optional[_Iterable[str]] = ..., lost: _Optional[_Iterable[str]] = ..., next: _Optional[_Union[Configuration, _Mapping]] = ..., incarnation_before: _Optional[int] = ..., placement: _Optional[_Iterable[str]] = ..., incarnations: _Optional[_Iterable[int]] = ..., leaving: _Optional[_Iterable[str]] = ..., epoch: _Optional[int] = ..., settings: _Optional[_Mapping[str, str]] = ..., cell: _Optional[str] = ..., is_cell: _Optional[bool] = ...) -> None: ...
 
 class Cursor(_message.Message):
     __slots__ = ("group", "name", "offset")
@@ -221,7 +225,7 @@ class ExecutedCommand(_message.Message):
     def __init__(self, request_id: _Optional[bytes] = ..., result: _Optional[_Union[CommandResult, _Mapping]] = ...) -> None: ...
 
 class ClusterState(_message.Message):
-    __slots__ = ("cluster_id", "key", "revision", "incarnation_last", "group_last", "retired", "nodes", "domains", "groups", "cursors", "executed", "deleted", "changes_since", "level", "removed")
+    __slots__ = ("cluster_id", "key", "revision", "incarnation_last", "group_last", "retired", "nodes", "domains", "groups", "cursors", "executed", "deleted", "changes_since", "level", "removed", "cells")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -237,6 +241,7 @@ class ClusterState(_message.Message):
     CHANGES_SINCE_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     REMOVED_FIELD_NUMBER: _ClassVar[int]
+    CELLS_FIELD_NUMBER: _ClassVar[int]
     cluster_id: bytes
     key: bytes
     revision: int
@@ -252,7 +257,8 @@ class ClusterState(_message.Message):
     changes_since: int
     level: int
     removed: _containers.RepeatedCompositeFieldContainer[Node]
-    def __init__(self, cluster_id: _Optional[bytes] = ..., key: _Optional[bytes] = ..., revision: _Optional[int] = ..., incarnation_last: _Optional[int] = ..., group_last: _Optional[int] = ..., retired: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., domains: _Optional[_Iterable[_Union[Domain, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[Group, _Mapping]]] = ..., cursors: _Optional[_Iterable[_Union[Cursor, _Mapping]]] = ..., executed: _Optional[_Iterable[_Union[ExecutedCommand, _Mapping]]] = ..., deleted: _Optional[_Iterable[_Union[Group, _Mapping]]] = ..., changes_since: _Optional[int] = ..., level: _Optional[int] = ..., removed: _Optional[_Iterable[_Union[Node, _Mapping]]] = ...) -> None: ...
+    cells: _containers.RepeatedCompositeFieldContainer[Group]
+    def __init__(self, cluster_id: _Optional[bytes] = ..., key: _Optional[bytes] = ..., revision: _Optional[int] = ..., incarnation_last: _Optional[int] = ..., group_last: _Optional[int] = ..., retired: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., domains: _Optional[_Iterable[_Union[Domain, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[Group, _Mapping]]] = ..., cursors: _Optional[_Iterable[_Union[Cursor, _Mapping]]] = ..., executed: _Optional[_Iterable[_Union[ExecutedCommand, _Mapping]]] = ..., deleted: _Optional[_Iterable[_Union[Group, _Mapping]]] = ..., changes_since: _Optional[int] = ..., level: _Optional[int] = ..., removed: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., cells: _Optional[_Iterable[_Union[Group, _Mapping]]] = ...) -> None: ...
 
 class FoundCluster(_message.Message):
     __slots__ = ("cluster_id", "key")
@@ -302,7 +308,7 @@ class CreateDomain(_message.Message):
     def __init__(self, name: _Optional[str] = ..., protocol: _Optional[str] = ..., settings: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class CreateGroup(_message.Message):
-    __slots__ = ("name", "domain", "replicas", "retention", "settings")
+    __slots__ = ("name", "domain", "replicas", "retention", "settings", "own_cell", "beside", "shared")
     class SettingsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -315,12 +321,18 @@ class CreateGroup(_message.Message):
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
     RETENTION_FIELD_NUMBER: _ClassVar[int]
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    OWN_CELL_FIELD_NUMBER: _ClassVar[int]
+    BESIDE_FIELD_NUMBER: _ClassVar[int]
+    SHARED_FIELD_NUMBER: _ClassVar[int]
     name: str
     domain: str
     replicas: int
     retention: Retention
     settings: _containers.ScalarMap[str, str]
-    def __init__(self, name: _Optional[str] = ..., domain: _Optional[str] = ..., replicas: _Optional[int] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., settings: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    own_cell: bool
+    beside: str
+    shared: bool
+    def __init__(self, name: _Optional[str] = ..., domain: _Optional[str] = ..., replicas: _Optional[int] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., settings: _Optional[_Mapping[str, str]] = ..., own_cell: _Optional[bool] = ..., beside: _Optional[str] = ..., shared: _Optional[bool] = ...) -> None: ...
 
 class DeleteGroup(_message.Message):
     __slots__ = ("name",)
@@ -608,7 +620,7 @@ class WatchRequest(_message.Message):
     def __init__(self, revision: _Optional[int] = ..., only_revision: _Optional[bool] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
-    __slots__ = ("revision", "reset", "cluster_id", "nodes", "domains", "groups", "retired", "level")
+    __slots__ = ("revision", "reset", "cluster_id", "nodes", "domains", "groups", "retired", "level", "cells", "group_last")
     REVISION_FIELD_NUMBER: _ClassVar[int]
     RESET_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
@@ -617,6 +629,8 @@ class WatchResponse(_message.Message):
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     RETIRED_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
+    CELLS_FIELD_NUMBER: _ClassVar[int]
+    GROUP_LAST_FIELD_NUMBER: _ClassVar[int]
     revision: int
     reset: bool
     cluster_id: bytes
@@ -625,7 +639,9 @@ class WatchResponse(_message.Message):
     groups: _containers.RepeatedCompositeFieldContainer[Group]
     retired: int
     level: int
-    def __init__(self, revision: _Optional[int] = ..., reset: _Optional[bool] = ..., cluster_id: _Optional[bytes] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., domains: _Optional[_Iterable[_Union[Domain, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[Group, _Mapping]]] = ..., retired: _Optional[int] = ..., level: _Optional[int] = ...) -> None: ...
+    cells: _containers.RepeatedCompositeFieldContainer[Group]
+    group_last: int
+    def __init__(self, revision: _Optional[int] = ..., reset: _Optional[bool] = ..., cluster_id: _Optional[bytes] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., domains: _Optional[_Iterable[_Union[Domain, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[Group, _Mapping]]] = ..., retired: _Optional[int] = ..., level: _Optional[int] = ..., cells: _Optional[_Iterable[_Union[Group, _Mapping]]] = ..., group_last: _Optional[int] = ...) -> None: ...
 
 class GroupProgress(_message.Message):
     __slots__ = ("group", "configuration", "caught_up", "started", "position", "head", "epoch")

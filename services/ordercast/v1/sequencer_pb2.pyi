@@ -96,20 +96,22 @@ class FetchLog(_message.Message):
     def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., position: _Optional[int] = ...) -> None: ...
 
 class LogEntry(_message.Message):
-    __slots__ = ("order_key", "envelope", "first_offset", "outcomes", "protocol", "besides")
+    __slots__ = ("order_key", "envelope", "first_offset", "outcomes", "protocol", "besides", "bases")
     ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
     ENVELOPE_FIELD_NUMBER: _ClassVar[int]
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     OUTCOMES_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     BESIDES_FIELD_NUMBER: _ClassVar[int]
+    BASES_FIELD_NUMBER: _ClassVar[int]
     order_key: bytes
     envelope: _common_pb2.Envelope
     first_offset: int
     outcomes: _containers.RepeatedCompositeFieldContainer[_common_pb2.RangeOutcome]
     protocol: bytes
     besides: bytes
-    def __init__(self, order_key: _Optional[bytes] = ..., envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., first_offset: _Optional[int] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., protocol: _Optional[bytes] = ..., besides: _Optional[bytes] = ...) -> None: ...
+    bases: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, order_key: _Optional[bytes] = ..., envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., first_offset: _Optional[int] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., protocol: _Optional[bytes] = ..., besides: _Optional[bytes] = ..., bases: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class LogChunk(_message.Message):
     __slots__ = ("group", "configuration", "position", "entries", "head", "begins", "checksum")
@@ -185,8 +187,16 @@ class DeliveredRecord(_message.Message):
     configuration: int
     def __init__(self, id: _Optional[bytes] = ..., order_key: _Optional[bytes] = ..., rec_ts: _Optional[int] = ..., destinations: _Optional[_Iterable[_Union[_common_pb2.Destination, _Mapping]]] = ..., buried: _Optional[bool] = ..., gateway: _Optional[str] = ..., position: _Optional[int] = ..., configuration: _Optional[int] = ...) -> None: ...
 
+class GroupEnd(_message.Message):
+    __slots__ = ("group", "offset")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    offset: int
+    def __init__(self, group: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
+
 class Snapshot(_message.Message):
-    __slots__ = ("group", "configuration", "position", "offset", "order_key", "producers", "done", "delivered", "retired")
+    __slots__ = ("group", "configuration", "position", "offset", "order_key", "producers", "done", "delivered", "retired", "ends")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
@@ -196,6 +206,7 @@ class Snapshot(_message.Message):
     DONE_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_FIELD_NUMBER: _ClassVar[int]
     RETIRED_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
     group: str
     configuration: int
     position: int
@@ -205,7 +216,8 @@ class Snapshot(_message.Message):
     done: _containers.RepeatedCompositeFieldContainer[DoneRecord]
     delivered: _containers.RepeatedCompositeFieldContainer[DeliveredRecord]
     retired: int
-    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., position: _Optional[int] = ..., offset: _Optional[int] = ..., order_key: _Optional[bytes] = ..., producers: _Optional[_Iterable[_Union[ProducerRecord, _Mapping]]] = ..., done: _Optional[_Iterable[_Union[DoneRecord, _Mapping]]] = ..., delivered: _Optional[_Iterable[_Union[DeliveredRecord, _Mapping]]] = ..., retired: _Optional[int] = ...) -> None: ...
+    ends: _containers.RepeatedCompositeFieldContainer[GroupEnd]
+    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., position: _Optional[int] = ..., offset: _Optional[int] = ..., order_key: _Optional[bytes] = ..., producers: _Optional[_Iterable[_Union[ProducerRecord, _Mapping]]] = ..., done: _Optional[_Iterable[_Union[DoneRecord, _Mapping]]] = ..., delivered: _Optional[_Iterable[_Union[DeliveredRecord, _Mapping]]] = ..., retired: _Optional[int] = ..., ends: _Optional[_Iterable[_Union[GroupEnd, _Mapping]]] = ...) -> None: ...
 
 class SnapshotAsk(_message.Message):
     __slots__ = ("group", "configuration", "token", "part")
@@ -332,20 +344,22 @@ class EnvelopeDecided(_message.Message):
     def __init__(self, id: _Optional[bytes] = ..., order_key: _Optional[bytes] = ...) -> None: ...
 
 class EnvelopeDelivered(_message.Message):
-    __slots__ = ("id", "group", "order_key", "outcomes", "protocol", "besides")
+    __slots__ = ("id", "group", "order_key", "outcomes", "protocol", "besides", "bases")
     ID_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
     ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
     OUTCOMES_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     BESIDES_FIELD_NUMBER: _ClassVar[int]
+    BASES_FIELD_NUMBER: _ClassVar[int]
     id: bytes
     group: str
     order_key: bytes
     outcomes: _containers.RepeatedCompositeFieldContainer[_common_pb2.RangeOutcome]
     protocol: bytes
     besides: bytes
-    def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ..., order_key: _Optional[bytes] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., protocol: _Optional[bytes] = ..., besides: _Optional[bytes] = ...) -> None: ...
+    bases: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ..., order_key: _Optional[bytes] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., protocol: _Optional[bytes] = ..., besides: _Optional[bytes] = ..., bases: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class EnvelopeDurable(_message.Message):
     __slots__ = ("id", "group", "configuration")

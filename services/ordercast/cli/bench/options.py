@@ -57,6 +57,17 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
         ],
         DEFAULT.name,
     ),
+    "shared": (
+        Annotated[
+            bool,
+            typer.Option(
+                "--shared/--own-cells",
+                help="Whether the groups share cells, or each has one to itself.",
+                rich_help_panel=_PANEL,
+            ),
+        ],
+        False,
+    ),
     "ordering": (
         Annotated[
             str | None,
@@ -84,7 +95,13 @@ def on_cluster(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _plan_of(
-    groups: int | None, replicas: int, nodes: int, size: int, protocol: str, ordering: str | None
+    groups: int | None,
+    replicas: int,
+    nodes: int,
+    size: int,
+    protocol: str,
+    shared: bool,
+    ordering: str | None,
 ) -> "Plan":
     from ordercast.bench.plan import Plan
 
@@ -93,7 +110,7 @@ def _plan_of(
     if replicas > nodes:
         raise typer.BadParameter(f"{nodes} nodes cannot hold {replicas} replicas")
     groups = _checked_groups(groups, chosen, chosen_ordering)
-    return Plan(nodes, groups, replicas, size, protocol=protocol, ordering=chosen_ordering)
+    return Plan(nodes, groups, replicas, size, protocol=protocol, ordering=chosen_ordering, shared=shared)
 
 
 def _checked_groups(groups: int | None, protocol: core.Protocol, ordering: str) -> int:

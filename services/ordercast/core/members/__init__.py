@@ -6,6 +6,7 @@ How members change is of two kinds (`Traits.members`), and what differs between 
 
 from typing import TYPE_CHECKING
 
+from ordercast.core.cells import SLASH
 from ordercast.core.members.configurations import Configurations
 from ordercast.core.members.kind import Kind
 from ordercast.core.members.views import Views
@@ -48,3 +49,8 @@ def holders_of(group: "Group") -> list[str]:
     """Whoever has the log, or is to have it."""
     there = (*group.replicas, *group.previous.replicas, *group.leaving, *group.placement)
     return sorted({*there, *learners_of(group)})
+
+
+def address_of(group: "Group") -> str:
+    """What machines call it (core/cells.py): a group that has a cell to itself has that cell's name."""
+    return f"{group.cell}{SLASH}{group.id}" if group.cell else group.id

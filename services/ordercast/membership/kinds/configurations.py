@@ -7,7 +7,7 @@ that hands over. The one before is left when a majority of the replicas and one 
 from collections.abc import Callable, Collection, Mapping
 
 from ordercast.core.members import learners_of
-from ordercast.membership.kinds.members import Cluster, exchanged, members_of
+from ordercast.membership.kinds.members import Cluster, called, exchanged, members_of
 from ordercast.membership.placement import is_usable, place_one
 from ordercast.membership.refusals import precondition
 from ordercast.v1.membership_pb2 import Configuration, Group, GroupProgress, Node
@@ -91,7 +91,7 @@ def _acceptors(
         return [*others, placed]
     if newcomer or not others:
         raise precondition(
-            f"{leaving} is an acceptor of the group {group.name}, and there is no other node with the service "
+            f"{leaving} is an acceptor of {called(group)}, and there is no other node with the service "
             "consensus that can take something new"
         )
     return others

@@ -14,6 +14,11 @@ class Cluster:
     groups: Collection[Group]
 
 
+def called(group: Group) -> str:
+    """In what users read."""
+    return f"the cell {group.name}" if group.is_cell else f"the group {group.name}"
+
+
 def members_of(configuration: Group | Configuration) -> list[str]:
     return sorted({*configuration.replicas, *configuration.acceptors})
 

@@ -7,7 +7,7 @@ that, and when, is decided apart from it.
 from collections.abc import Callable, Collection, Mapping
 
 from ordercast.core.members.views import completed_of, lost_in
-from ordercast.membership.kinds.members import Cluster, exchanged
+from ordercast.membership.kinds.members import Cluster, called, exchanged
 from ordercast.membership.refusals import precondition
 from ordercast.v1.membership_pb2 import Group, GroupProgress, Node
 
@@ -51,7 +51,7 @@ class Views:
         """The record is about a view that is complete: these have installed it."""
         if group.HasField("previous"):
             raise precondition(
-                f"view {group.configuration} of the group {group.name} is not complete: nobody has installed it"
+                f"view {group.configuration} of {called(group)} is not complete: nobody has installed it"
             )
 
     def started(self, group: Group, reported: Callable[[str], GroupProgress]) -> list[str]:

@@ -25,6 +25,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from ordercast.core.cells import Tally
 from ordercast.core.ids import pack_u64
 from ordercast.protocols.celllog.forgetting import PRODUCERS_MAX, DestinationSet, Queue
 from ordercast.protocols.celllog.places import (
@@ -124,9 +125,18 @@ class ProducerTable:
         return (producer, groups)
 
     def judge(
-        self, range_: ProducerRange, groups: tuple[str, ...], sn: int, order_key: bytes, offset: int
+        self,
+        range_: ProducerRange,
+        groups: tuple[str, ...],
+        sn: int,
+        order_key: bytes,
+        offset: int,
+        tally: Tally | None = None,
     ) -> RangeOutcome:
-        """The verdict on a range that is delivered at sn, its new messages from this offset on."""
+        """The verdict on a range that is delivered at sn, its new messages from this offset on.
+
+        The tally counts the new ones into the logs of the cell's groups, if the envelope has targets.
+        """
         # All groups of the set compare the same two numbers, so all of them forget at the same point. Those that
         # are too far away go before anybody is counted: in other groups, other envelopes have driven them out.
         self._changes += self.expire(sn)
@@ -146,7 +156,7 @@ class ProducerTable:
         elif range_.first_sequence > state.last_sequence + 1:
             outcome.refusal = REFUSAL_GAP
         else:
-            self._take(key, state, range_, order_key, offset, outcome)
+            self._take(key, state, range_, order_key, offset, tally, outcome)
         outcome.epoch, outcome.last_sequence = state.epoch, state.last_sequence
         if state.says_nothing:
             self._drop_if_empty(there)
@@ -173,6 +183,7 @@ class ProducerTable:
         range_: ProducerRange,
         order_key: bytes,
         offset: int,
+        tally: Tally | None,
         outcome: RangeOutcome,
     ) -> None:
         first, end = range_.first_sequence, range_.first_sequence + range_.count
@@ -182,13 +193,7 @@ class ProducerTable:
             low = max(first, place.first_sequence)
             high = min(end, fresh, place.end)
             if low < high:
-                outcome.spans.add(
-                    first_sequence=low,
-                    count=high - low,
-                    first_offset=place.first_offset + low - place.first_sequence,
-                    order_key=place.order_key,
-                    duplicate=True,
-                )
+                outcome.spans.append(place.part(low, high))
         known = outcome.spans[0].first_sequence if outcome.spans else fresh
         if first < min(known, end):
             # Older than the window: certainly a duplicate, but its place is no longer known.
@@ -196,10 +201,15 @@ class ProducerTable:
         if fresh < end:
             place = Place(fresh, end - fresh, offset, order_key)
             outcome.spans.append(place.span())
-            self._remember(key, state, place)
+            if tally is None:
+                self._remember(key, state, place)
+                return
+            for run in tally.take(range_, fresh, end):
+                ahead = offset + run.first_sequence - fresh
+                self._remember(key, state, Place(*run[:2], ahead, order_key, run.offsets))
 
     def _remember(self, key: SetKey, state: ProducerState, place: Place) -> None:
-        """The latest sequences keep their places; one record per span, so that a delivery writes little."""
+        """The latest sequences keep their places; one record per run, so that a delivery writes little."""
         record_key = self._record_key(key)
         state.places = appended(state.places, place)
         self._changes.append((span_record(record_key, place.first_sequence), place.span().SerializeToString()))

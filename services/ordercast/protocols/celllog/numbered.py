@@ -12,7 +12,7 @@ and saves it the question of who may hear what already.
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ordercast.core.ids import incarnation_of, pack_u64
@@ -22,6 +22,7 @@ from ordercast.core.machine import (
     Effect,
     Ended,
     Event,
+    GroupsRemoved,
     LogRead,
     Observe,
     Persist,
@@ -39,12 +40,12 @@ from ordercast.protocols.celllog.group_log import GroupLog
 from ordercast.protocols.celllog.idempotence import Record
 from ordercast.protocols.celllog.numbered_records import NUMBERED_RECORDS, POSITION, position
 from ordercast.protocols.celllog.records import group_of
-from ordercast.protocols.celllog.saved_producers import SavedProducers
+from ordercast.protocols.celllog.saved_logs import SavedLogs
 from ordercast.protocols.celllog.settings import LogSettings
 from ordercast.protocols.celllog.stepping import LogMachine
 from ordercast.v1.common_pb2 import Envelope, Header
 from ordercast.v1.membership_pb2 import DomainView
-from ordercast.v1.sequencer_pb2 import EnvelopeDelivered, LogEntry, PositionRecord, ProducerRecord
+from ordercast.v1.sequencer_pb2 import EnvelopeDelivered, LogEntry, PositionRecord
 
 TICK = "tick"
 
@@ -58,20 +59,16 @@ class NumberedLog(GroupLog):
         self.open: deque[tuple[int, int]] = deque()
         self.settled = 0
 
-    def load(self, record: PositionRecord, producers: Iterable[ProducerRecord]) -> None:
-        self.position, self.offset = record.position, record.offset
-        self.producers.load(producers)
-
     def append(self, envelope: Envelope, number: int) -> tuple[LogEntry, list[Record]]:
         """The next entry, with its verdicts, and what it changes on the disk."""
         key = pack_u64(number)
-        entry = LogEntry(order_key=key, envelope=envelope, first_offset=self.offset)
         header = envelope.header
+        entry = LogEntry(order_key=key, envelope=envelope, first_offset=self.offset, bases=self.bases(header))
         entry.outcomes.extend(self.judge(header, names_of(header.destinations), number, key))
         self.open.append((number, self.position))
         self.position += 1
         record = PositionRecord(position=self.position, offset=self.offset, order_key=key)
-        return entry, [(position(self.name), record.SerializeToString()), *self.producers.changes()]
+        return entry, [(position(self.name), record.SerializeToString()), *self.judged_changes()]
 
     def let_go(self, below: int) -> None:
         """No gateway asks any more what became of envelopes with lower numbers."""
@@ -170,6 +167,8 @@ class NumberedMachine(LogMachine[NumberedLog], ABC):
             case Ended():
                 self._ended[event.process] = max(event.incarnation, self._ended.get(event.process, 0))
                 self.forget()
+            case GroupsRemoved():
+                self.forget_groups(event)
             case Retired():
                 self._retired_below = max(event.below, self._retired_below)
                 self.forget()
@@ -189,6 +188,7 @@ class NumberedMachine(LogMachine[NumberedLog], ABC):
     def _report(self, group: str, entry: LogEntry) -> None:
         header, key = entry.envelope.header, entry.order_key
         report = EnvelopeDelivered(id=header.id, group=group, order_key=key, outcomes=entry.outcomes)
+        report.bases.extend(entry.bases)
         self.out.append(Send((header.gateway,), report))
 
     def _start(self, event: Start) -> None:
@@ -212,11 +212,11 @@ class NumberedMachine(LogMachine[NumberedLog], ABC):
 
     def _leave(self, name: str) -> list[Record]:
         """All that is on the disk about the log of a group that is gone, or has no replica here any more."""
-        return [(position(name), None), *self.replicas.pop(name).producers.clear()]
+        return [(position(name), None), *self.replicas.pop(name).clear()]
 
     def _load_logs(self) -> None:
         saved, self._saved = self._saved, []
-        producers, positions = SavedProducers(), dict[str, PositionRecord]()
+        logs, positions = SavedLogs(), dict[str, PositionRecord]()
         for key, value in saved:
             group = group_of(key)
             if group not in self.replicas:
@@ -224,6 +224,8 @@ class NumberedMachine(LogMachine[NumberedLog], ABC):
             elif key[:1] == POSITION:
                 positions[group] = PositionRecord.FromString(value)
             else:
-                producers.add(key, value)
+                logs.add(key, value)
         for group, record in positions.items():
-            self.replicas[group].load(record, producers.of(group))
+            log = self.replicas[group]
+            log.position, log.offset = record.position, record.offset
+            logs.restore(log)

@@ -13,6 +13,7 @@ from typing import Generic
 
 from google.protobuf.message import DecodeError
 
+from ordercast.core.cells import cell_of, shares_cell
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX
 from ordercast.core.machine import Receive, Send
@@ -208,6 +209,10 @@ class Snapshots(ABC, Generic[R]):
         end = self.sn_end(snapshot)
         if any(_is_beyond(record, end, snapshot.offset) for record in snapshot.producers):
             raise RemoteProtocolError("a snapshot with a producer from behind its end")
+        for group in snapshot.ends:
+            lives_here = shares_cell(group.group) and cell_of(group.group) == replica.name
+            if not lives_here or group.offset > snapshot.offset:
+                raise RemoteProtocolError("a snapshot with the end of a group that cannot be")
         return snapshot
 
 

@@ -2,7 +2,8 @@
 
 from typing import Any, Generic, TypeVar
 
-from ordercast.core.machine import Effect, Event, Persist, Send
+from ordercast.core.cells import cell_of
+from ordercast.core.machine import Effect, Event, GroupsRemoved, Persist, Send
 from ordercast.core.view import Group, OtherConfiguration, UnknownGroup, View
 from ordercast.protocols.celllog import who
 from ordercast.protocols.celllog.group_log import GroupLog
@@ -63,6 +64,18 @@ class LogMachine(Generic[R]):
         if group is None:
             raise UnknownGroup(message.group)
         return group
+
+    # ------------------------------------------------------------------------------------- groups that are gone
+
+    def forget_groups(self, event: GroupsRemoved) -> None:
+        for address in event.groups:
+            replica = self.replicas.get(cell_of(address))
+            if replica is not None:
+                self.changes += replica.forget_group(address)
+
+    def kept_groups(self) -> list[str]:
+        """See core.machine.KeepsGroups."""
+        return [address for replica in self.replicas.values() for address in replica.ends]
 
     # ---------------------------------------------------------------------------------------- who is spoken to
 

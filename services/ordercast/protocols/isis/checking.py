@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from google.protobuf.message import DecodeError
 
+from ordercast.core.cells import check_targets
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, ID_BYTES
 from ordercast.core.view import names_of
@@ -62,6 +63,7 @@ def check_envelope(envelope: Envelope, group: str) -> tuple[str, ...]:
         raise RemoteProtocolError("not an envelope for this group")
     for range_ in envelope.header.ranges:
         check_numbers(range_.first_sequence, range_.epoch)
+    check_targets(envelope.header)
     return destinations
 
 

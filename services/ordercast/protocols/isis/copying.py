@@ -101,7 +101,7 @@ class Copying(copying.Copying[Replica]):
         for entry in entries:
             self.take(replica, replica.position, entry)
             replica.replay(entry)
-            machine.changes += replica.producers.changes()
+            machine.changes += replica.judged_changes()
         machine.changes.append(replica.position_record())
         machine.flushing.report(replica)
         machine.touched[replica.name] = None

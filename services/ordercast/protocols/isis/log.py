@@ -47,7 +47,7 @@ class VisibleLog:
         entry = replica.entry_of(cast)
         machine.out.append(Deliver(replica.name, position, entry))
         machine.watching.visible(replica, cast, position)
-        machine.changes += replica.producers.changes()
+        machine.changes += replica.judged_changes()
         header = cast.envelope.header
         if reports and header.gateway:
             machine.out.append(Send((header.gateway,), machine.report_of(replica, entry)))

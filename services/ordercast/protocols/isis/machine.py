@@ -8,9 +8,10 @@ Each subject has a file of its own; all of them append to the effects of the cur
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from ordercast.core.cells import cell_of, names_group, shares_cell
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import (
     Advance,
@@ -19,6 +20,7 @@ from ordercast.core.machine import (
     Ended,
     Event,
     GroupsClosed,
+    GroupsRemoved,
     LogRead,
     Observe,
     Progress,
@@ -57,6 +59,7 @@ from ordercast.protocols.isis.telling import Telling, TellOne
 from ordercast.protocols.isis.times import Stamp, Times
 from ordercast.protocols.isis.views import Views
 from ordercast.protocols.isis.watching import Watching
+from ordercast.v1.common_pb2 import Envelope
 from ordercast.v1.isis_pb2 import (
     Cast,
     Cut,
@@ -134,6 +137,7 @@ class Isis(LogMachine[Replica]):
             Advance: lambda event: None,
             ViewChanged: lambda event: self.views.on_view(event.index),
             GroupsClosed: lambda event: None,  # gateways take nothing new; what is here is ordered as ever
+            GroupsRemoved: self.forget_groups,
             Start: self._on_start,
             TellOne: self.telling.tell,
         }
@@ -373,10 +377,24 @@ class Isis(LogMachine[Replica]):
         return self.views.progress()
 
     def mentions(self, group: str) -> bool:
-        """See core.machine.NamesGroups."""
+        """See core.machine.NamesGroups.
+
+        A group that shares its cell is needed by casts that name it, and by nothing else that the cell has.
+        """
+        if shares_cell(group):
+            return any(names_group(envelope.header, group) for envelope in self._kept_in(cell_of(group)))
         if self.speaking.queues.get(group):
             return True
         if any(group in spread.groups for spread in self.parts.spreads.values()):
             return True
         replica = self.replicas.get(group)
         return replica is not None and any(era.casts for era in replica.eras)
+
+    def _kept_in(self, cell: str) -> Iterator[Envelope]:
+        """All that is not known to be everywhere."""
+        for queues in (self.speaking.queues, self.speaking.handed_on):
+            yield from (waiting.envelope for waiting in queues.get(cell, ()))
+        yield from (spread.envelope for spread in self.parts.spreads.values() if cell in spread.groups)
+        replica = self.replicas.get(cell)
+        for era in replica.eras if replica is not None else ():
+            yield from (cast.envelope for cast in era.casts.values())

@@ -155,6 +155,7 @@ class Replica(GroupLog):
             order_key=order_key,
             envelope=cast.envelope,
             first_offset=self.offset,
+            bases=self.bases(header),
             protocol=stamp_of(cast).SerializeToString(),
         )
         entry.outcomes.extend(self.judge(header, groups, self.position, order_key))
@@ -227,6 +228,7 @@ def report_of(group: str, entry: LogEntry, read: Seen | None) -> EnvelopeDeliver
         group=group,
         order_key=entry.order_key,
         outcomes=entry.outcomes,
+        bases=entry.bases,
         protocol=entry.protocol,
         besides=bytes_of(read),
     )

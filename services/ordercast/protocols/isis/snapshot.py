@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ordercast.protocols.celllog import snapshots
-from ordercast.protocols.celllog.idempotence import ProducerTable
+from ordercast.protocols.celllog.group_log import CellState
 from ordercast.protocols.celllog.snapshots import Offer
 from ordercast.protocols.isis.replica import Replica
 from ordercast.v1.sequencer_pb2 import Snapshot, SnapshotAsk
@@ -32,19 +32,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class State:
-    position: int
-    offset: int
-    producers: ProducerTable
-
-
-@dataclass(slots=True)
 class Beginning:
     """The state with which a view began, and the view that ended there."""
 
     view: int
     ends: int
-    state: State
+    state: CellState
 
 
 class Snapshots(snapshots.Snapshots[Replica]):
@@ -67,8 +60,7 @@ class Snapshots(snapshots.Snapshots[Replica]):
             # A peer sent a log that goes on behind the cut, so where the view began is not known here. Newcomers
             # that need the beginning get it from another member.
             return
-        state = State(replica.position, replica.offset, replica.producers.copy())
-        self.beginnings[replica.name] = Beginning(cut.view, cut.ends, state)
+        self.beginnings[replica.name] = Beginning(cut.view, cut.ends, replica.state())
         self.machine.wake()
 
     def tidy(self, replica: Replica) -> None:
@@ -89,7 +81,7 @@ class Snapshots(snapshots.Snapshots[Replica]):
     def offer(self, replica: Replica, ask: SnapshotAsk) -> Offer | None:
         """The latest at hand that has nothing of that view in it, nor of a later one."""
         if replica.view < ask.configuration:
-            present = State(replica.position, replica.offset, replica.producers)
+            present = replica.present()
             return Offer(present.position, is_present=True, make=lambda: self._snapshot(replica, present))
         beginning = self.beginnings.get(replica.name)
         if beginning is None or beginning.ends >= ask.configuration:
@@ -97,14 +89,10 @@ class Snapshots(snapshots.Snapshots[Replica]):
         state = beginning.state
         return Offer(state.position, is_present=False, make=lambda: self._snapshot(replica, state))
 
-    def _snapshot(self, replica: Replica, state: State) -> Snapshot:
-        return Snapshot(
-            group=replica.name,
-            configuration=replica.view,
-            position=state.position,
-            offset=state.offset,
-            producers=state.producers.messages(),
-        )
+    def _snapshot(self, replica: Replica, state: CellState) -> Snapshot:
+        snapshot = Snapshot(group=replica.name, configuration=replica.view)
+        state.put_into(snapshot)
+        return snapshot
 
     def asks_for(self, replica: Replica) -> int:
         """The latest state there that has nothing in it which is not for us yet."""

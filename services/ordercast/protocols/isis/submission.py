@@ -23,7 +23,7 @@ from ordercast.protocols.isis.replica import seen_of
 from ordercast.protocols.isis.settings import Ordering, Settings
 from ordercast.protocols.isis.stamps import besides_in, stamp_in
 from ordercast.protocols.isis.times import Stamp
-from ordercast.v1.common_pb2 import Incarnation, Span
+from ordercast.v1.common_pb2 import Incarnation
 from ordercast.v1.isis_pb2 import Seen, Submit
 from ordercast.v1.sequencer_pb2 import EnvelopeDelivered
 
@@ -54,6 +54,9 @@ class HasSeen:
 
 
 class IsisSubmission(Submission):
+    #: There is no order across groups: what came first in one may be the repetition in another.
+    duplicates_agree = False
+
     def __init__(self, gateway: Sender, settings: Settings | None = None) -> None:
         self.gateway = gateway
         self.is_total = (settings or Settings()).ordering == Ordering.TOTAL
@@ -173,18 +176,6 @@ class IsisSubmission(Submission):
             settle(has_seen.stamp, presented, submitted.groups)
         self.gateway.may_follow(submitted)
 
-    def places_of(self, submitted: Submitted, index: int) -> list[list[Span]]:
-        """There is no order across groups: what came first in one may be the repetition in another, so that their
-        spans end at different messages. A run ends where one of them does.
-        """
-        range_ = submitted.envelope.header.ranges[index]
-        spans = [list(submitted.delivered[group].outcomes[index].spans) for group in submitted.groups]
-        starts = sorted({span.first_sequence for there in spans for span in there})
-        if not starts:
-            return []  # It opened the producer.
-        ends = [*starts[1:], range_.first_sequence + range_.count]
-        return [[part_of(there, *run) for there in spans] for run in zip(starts, ends, strict=True)]
-
     def is_finished(self, submitted: Submitted) -> bool:
         """What is visible is on the disks of a majority."""
         return submitted.answered
@@ -220,17 +211,3 @@ class IsisSubmission(Submission):
                 member = self._best_member(name)
                 if member:
                     self._begin_stream(name, member)
-
-
-def part_of(spans: list[Span], first: int, end: int) -> Span:
-    """Where these messages are; they are in one of the spans."""
-    span = next(s for s in spans if s.first_sequence <= first < s.first_sequence + s.count)
-    # Of what is older than the window the place is not known.
-    offset = span.first_offset + (first - span.first_sequence if span.order_key else 0)
-    return Span(
-        first_sequence=first,
-        count=end - first,
-        first_offset=offset,
-        order_key=span.order_key,
-        duplicate=span.duplicate,
-    )

@@ -11,7 +11,7 @@ from ordercast.core.ids import unpack_u64
 from ordercast.core.machine import Interrupted, Observe, Progress, ResetLog, Send
 from ordercast.core.view import FIRST, Group, View
 from ordercast.protocols.celllog.idempotence import Record
-from ordercast.protocols.celllog.saved_producers import SavedProducers
+from ordercast.protocols.celllog.saved_logs import SavedLogs
 from ordercast.protocols.isis import records, times
 from ordercast.protocols.isis.era import Era, key_of
 from ordercast.protocols.isis.replica import Replica
@@ -153,7 +153,7 @@ class Views:
             return
         casts: dict[int, dict[records.Key, Cast]] = {}
         places: dict[int, records.Key] = {}
-        producers = SavedProducers()
+        saved = SavedLogs()
         found = IsisRecord()
         for key, value in mine:
             kind = key[:1]
@@ -171,8 +171,8 @@ class Views:
             elif kind == records.COPIED:
                 replica.copied = unpack_u64(value)
             else:
-                producers.add(key, value)
-        replica.producers.load(producers.of(replica.name))
+                saved.add(key, value)
+        saved.restore(replica)
         replica.view, replica.position, replica.offset = found.view, found.position, found.offset
         if replica.cut is not None:
             there = casts.get(replica.cut.ends, {})
@@ -236,7 +236,7 @@ class Views:
         replica.copied = None
         self.machine.out.append(ResetLog(replica.name, 0))
         changes = [replica.position_record(), *self.machine.copying.forget(replica.name)]
-        return [*changes, *replica.producers.clear()]
+        return [*changes, *replica.clear()]
 
     def _forget(self, replica: Replica) -> list[Record]:
         name = replica.name
@@ -244,7 +244,7 @@ class Views:
         self.machine.speaking.drop(name)
         changes: list[Record] = [(records.position(name), None), (records.cut(name), None)]
         changes += [*self.machine.copying.forget(name), *self.machine.confirmed.forget(name)]
-        changes += [*replica.leave(), *replica.forget_cut(keeping=None), *replica.producers.clear()]
+        changes += [*replica.leave(), *replica.forget_cut(keeping=None), *replica.clear()]
         # Only then: what is on disk of its views is known from them.
         self.out_of(replica)
         return changes

@@ -219,19 +219,17 @@ class Acceptor:
     def _on_accept(self, event: Receive) -> list[Effect]:
         """[Paxos phase 2b] Vote, unless a higher round was promised."""
         accept: Accept = event.message
-        round_, records, refusal = self._enter(event)
+        round_, records, refusal = self._enter(event, accept.value)
         if refusal is not None:
             return refusal
         instance = accept.instance
         vote = self.vote_in(instance) or self._open(instance, round_, accept.groups)
-        if vote.voted == round_ and vote.value != accept.value:
-            raise RemoteProtocolError("a round with two values")
         vote.promised = vote.voted = round_
         vote.value = accept.value
         records.append((_INSTANCE + instance, vote.record()))
         return [Persist(records), Send((event.source,), Accepted(instance=instance, round=accept.round))]
 
-    def _enter(self, event: Receive) -> tuple[RoundKey, Records, list[Effect] | None]:
+    def _enter(self, event: Receive, value: bytes | None = None) -> tuple[RoundKey, Records, list[Effect] | None]:
         """What both phases begin with: forget what is finished; and the answer, if the round may not go on here.
 
         Each brings word of what is finished, for each makes us remember an instance, and there may be no other.
@@ -242,6 +240,10 @@ class Acceptor:
         round_ = self._checked(event, message.round, message.groups)
         instance = message.instance
         self.about = (instance,)
+        vote = self.vote_in(instance)
+        if value is not None and vote is not None and vote.voted == round_ and vote.value != value:
+            # Before anything changes here: what is refused is not written.
+            raise RemoteProtocolError("a round with two values")
         records = self.close_finished(incarnation_of(instance), message.done, message.open)
         vote = self.vote_in(instance)
         if self.is_closed(instance):

@@ -129,4 +129,4 @@ class CatchUp(Copying[Replica]):
 
     def clear(self, replica: Replica) -> list[Record]:
         """Everything but the position: the group is gone."""
-        return [*replica.clear_envelopes(), *replica.producers.clear()]
+        return [*replica.clear_envelopes(), *replica.clear()]

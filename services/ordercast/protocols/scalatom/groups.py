@@ -10,6 +10,7 @@ configuration is (handover.py does it).
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ordercast.core.cells import names_group, shares_cell
 from ordercast.core.errors import InvariantBroken
 from ordercast.core.ids import pack_u64
 from ordercast.core.machine import ResetLog, Send, ViewChanged
@@ -153,6 +154,14 @@ class Groups:
         envelope, and there may never be one.
         """
         machine = self.machine
+        if shares_cell(group):
+            # Its cell stays, with all that is known of envelopes there. So only what may still be delivered to the
+            # group counts: an envelope that is not delivered everywhere. One that some replica gets later, from
+            # somebody's log, leaves nothing behind but where the group ends, which is looked after (KeepsGroups).
+            return any(
+                held.undelivered and held.envelope is not None and names_group(held.envelope.header, group)
+                for held in machine.held.values()
+            )
         replica = machine.replicas.get(group)
         if replica is not None and (replica.unresolved or replica.queued):
             return True

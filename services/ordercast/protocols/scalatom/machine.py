@@ -33,6 +33,7 @@ from ordercast.core.machine import (
     Ended,
     Event,
     GroupsClosed,
+    GroupsRemoved,
     Hand,
     InstanceClosed,
     LogRead,
@@ -144,6 +145,7 @@ class Scalatom(LogMachine[Replica]):
             Advance: self._on_advance,
             ViewChanged: self.groups.on_view,
             GroupsClosed: lambda event: None,  # gateways take nothing new; what is here is ordered as ever
+            GroupsRemoved: self.forget_groups,
             Start: self._on_start,
         }
         self._on_message: dict[type, Callable[[Receive], None]] = {
@@ -514,7 +516,9 @@ class Scalatom(LogMachine[Replica]):
         header = entry.envelope.header
         id_, gateway = header.id, header.gateway
         if not self.is_over(id_, gateway):
-            delivered = EnvelopeDelivered(id=id_, group=group, order_key=entry.order_key, outcomes=entry.outcomes)
+            delivered = EnvelopeDelivered(id=id_, group=group, order_key=entry.order_key)
+            delivered.outcomes.extend(entry.outcomes)
+            delivered.bases.extend(entry.bases)
             self.out.append(Send((gateway,), delivered, urgent=self._is_first_to_deliver(header, group)))
             self.then.append(Send((gateway,), self._durable(id_, group), urgent=False))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ordercast.core.ids import sn_of, unpack_u64
 from ordercast.core.machine import ResetLog
-from ordercast.protocols.celllog.saved_producers import SavedProducers
+from ordercast.protocols.celllog.saved_logs import SavedLogs
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.replica import Replica
 from ordercast.v1.sequencer_pb2 import (
@@ -31,7 +31,7 @@ class Recovery:
     def recover(self, saved: list[tuple[bytes, bytes]]) -> None:
         """Rebuild everything from the records; what they do not say, peers will."""
         machine = self.machine
-        producers = SavedProducers()
+        logs = SavedLogs()
         stamped: list[StampedRecord] = []
         starts = self._starts(saved)
         lost = self._lost(starts)
@@ -59,7 +59,7 @@ class Recovery:
                 replica = machine.replicas[name]
                 replica.position, replica.offset = record.position, record.offset
                 replica.last_key = record.order_key
-            elif producers.add(key, value):
+            elif logs.add(key, value):
                 continue
             elif kind == records.DELIVERED:
                 self._recover_delivered(machine.replicas[name], value)
@@ -69,8 +69,8 @@ class Recovery:
                 machine.replicas[name].copied = unpack_u64(value)
             elif kind == records.HANDED:
                 machine.hand_over.recover(name, starts[name], HandedOver.FromString(value))
-        for name, replica in machine.replicas.items():
-            replica.producers.load(producers.of(name))
+        for replica in machine.replicas.values():
+            logs.restore(replica)
         for envelope in stamped:
             self._recover_stamped(envelope)
         self.restore_clock()

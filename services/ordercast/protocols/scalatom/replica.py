@@ -229,9 +229,9 @@ class Replica(GroupLog):
         id_ = header.id
         self._forget_open(id_)
         groups = tuple(destination.group for destination in header.destinations)
-        entry = LogEntry(order_key=key, envelope=envelope, first_offset=self.offset)
+        entry = LogEntry(order_key=key, envelope=envelope, first_offset=self.offset, bases=self.bases(header))
         entry.outcomes.extend(self.judge(header, groups, sn_of(key), key))
-        changes = self.producers.changes()
+        changes = self.judged_changes()
         delivered = Delivered(key, self.position, rec_ts, list(header.destinations), header.gateway, self.started)
         self.delivered[id_] = delivered
         changes.append(self.delivered_record(id_))

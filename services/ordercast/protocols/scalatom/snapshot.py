@@ -22,17 +22,16 @@ class Snapshots(snapshots.Snapshots[Replica]):
 
     def snapshot(self, replica: Replica) -> Snapshot:
         """Everything that follows from the log, for someone to whom the log itself is no longer available."""
-        return Snapshot(
+        snapshot = Snapshot(
             group=replica.name,
             configuration=replica.group.configuration,
-            position=replica.position,
-            offset=replica.offset,
             order_key=replica.last_key,
-            producers=replica.producers.messages(),
             done=[replica.done_message(incarnation) for incarnation in replica.done],
             delivered=[replica.delivered_message(id_) for id_ in replica.delivered],
             retired=self.machine.retired,
         )
+        replica.present().put_into(snapshot)
+        return snapshot
 
     def offer(self, replica: Replica, ask: SnapshotAsk) -> Offer:
         return Offer(replica.position, is_present=True, make=lambda: self.snapshot(replica))

@@ -8,6 +8,7 @@ at the same time. A group that is between two configurations stamps later, when 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ordercast.core.cells import check_targets
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, ID_BYTES, counter_of, incarnation_of, unpack_u64
 from ordercast.core.machine import Observe, Persist, Receive, Send
@@ -89,6 +90,7 @@ class Stamping:
             raise RemoteProtocolError("an envelope that calls itself or later ones finished")
         if header.session and (len(header.session) != 8 or unpack_u64(header.session) > CLOCK_MAX):
             raise RemoteProtocolError("not a session clock")
+        check_targets(header)
 
     # ------------------------------------------------------------------------------------------ stamping
 

@@ -11,6 +11,8 @@ from collections.abc import AsyncGenerator
 
 import grpc
 
+from ordercast.core.cells import cell_of, shares_cell
+from ordercast.core.projection import is_for, projected_live
 from ordercast.runtime.transport.status import Refused
 from ordercast.v1.sequencer_pb2 import LogEntry
 
@@ -21,19 +23,28 @@ BYTES_MAX = 8 << 20
 
 class LiveFeeds:
     def __init__(self) -> None:
+        #: By the address of the group that they read.
         self._readers: dict[str, list[_Reader]] = {}
 
-    def delivered(self, group: str, entry: LogEntry) -> None:
-        readers = self._readers.get(group)
-        if readers:
-            data = entry.SerializeToString()
+    def delivered(self, cell: str, entry: LogEntry) -> None:
+        for address, readers in self._in_cell(cell):
+            if not shares_cell(address):
+                data = entry.SerializeToString()
+            elif is_for(address, entry):
+                data = projected_live(address, entry).SerializeToString()
+            else:
+                continue
             for reader in readers:
                 reader.add(data)
 
-    def interrupted(self, group: str) -> None:
-        for reader in self._readers.get(group, ()):
-            message = f"the replica of {group!r} here was left out, or moved: what it missed is in the log"
-            reader.end(Refused(grpc.StatusCode.UNAVAILABLE, message, "LIVE_INTERRUPTED"))
+    def _in_cell(self, cell: str) -> list[tuple[str, list["_Reader"]]]:
+        return [(address, readers) for address, readers in self._readers.items() if cell_of(address) == cell]
+
+    def interrupted(self, cell: str) -> None:
+        for address, readers in self._in_cell(cell):
+            message = f"the replica of {address!r} here was left out, or moved: what it missed is in the log"
+            for reader in readers:
+                reader.end(Refused(grpc.StatusCode.UNAVAILABLE, message, "LIVE_INTERRUPTED"))
 
     async def read(self, group: str) -> AsyncGenerator[list[bytes], None]:
         """Entries as they are delivered here. First none, once nothing is missed any more."""

@@ -13,13 +13,16 @@ import grpc
 import structlog
 from grpc_status import rpc_status  # type: ignore[import-untyped]
 
-from ordercast.core.members import learners_of
+from ordercast.core.cells import SLASH
+from ordercast.core.ids import group_number
+from ordercast.core.members import address_of, learners_of
 from ordercast.runtime.transport.mesh import CHANNEL_OPTIONS
 from ordercast.runtime.transport.results import refused_from
 from ordercast.runtime.transport.status import Refused
 from ordercast.runtime.transport.tls import Credentials
 from ordercast.v1.membership_pb2 import (
     GROUP_STATE_DELETED,
+    GROUP_STATE_DELETING,
     Command,
     CommandResult,
     Domain,
@@ -94,11 +97,22 @@ class Directory:
         #: Nodes that are gone, until nobody remembers anything of their last lives.
         self._removed: dict[str, int] = {}
         self.domains: dict[str, Domain] = {}
-        #: By id; those that are being deleted are still here.
+        #: What users name, by id; those that are being deleted are still here.
         self.groups: dict[str, Group] = {}
         self.group_by_name: dict[str, Group] = {}
-        #: By domain: the revision at which one of its groups last changed.
-        self._groups_changed: dict[str, int] = {}
+        #: Those that are being deleted, by id.
+        self.deleting: dict[str, Group] = {}
+        #: What is placed, by id: groups that have a cell to themselves, and the cells that others share. What
+        #: views cost goes with their number; other groups are entries in tables.
+        self.cells: dict[str, Group] = {}
+        #: The cells that groups share, by id, with how many groups live there.
+        self.groups_in: dict[str, int] = {}
+        #: The highest number that a group or a cell has got.
+        self.group_last = 0
+        #: By domain: the addresses of groups of shared cells that are gone, until somebody takes them.
+        self._gone: dict[str, list[str]] = {}
+        #: By domain: the revision at which one of its cells last changed.
+        self._cells_changed: dict[str, int] = {}
         #: Injected faults: processes that this one cannot call.
         self.cut_off: frozenset[str] = frozenset()
         self.on_change: Callable[[], None] = lambda: None
@@ -108,7 +122,7 @@ class Directory:
         self._stubs: dict[str, tuple[Any, MembershipServiceStub]] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._leader: str | None = None
-        #: What views say of each group, by its id. It is made once, since there may be many groups.
+        #: What views say of each cell, by its id. It is made once, since there may be many.
         self._group_views: dict[str, GroupView] = {}
         #: Members that did not answer, and until when they are not asked.
         self._avoided: dict[str, float] = {}
@@ -186,7 +200,6 @@ class Directory:
             self._apply(change)
         if self.revision == before:
             return
-        self.group_by_name = {group.name: group for group in self.groups.values()}
         self.on_change()
         await self.settled()
         now = loop.time()
@@ -195,9 +208,11 @@ class Directory:
     def _apply(self, change: WatchResponse) -> None:
         if change.revision <= self.revision:
             return
+        before = self.groups
         if change.reset:
-            self.nodes, self.domains, self.groups, self._group_views = {}, {}, {}, {}
+            self._forget_all()
         self.revision = change.revision
+        self.group_last = max(self.group_last, change.group_last)
         self.cluster_id = change.cluster_id
         self.retired = max(self.retired, change.retired)
         self.level = max(self.level, change.level)
@@ -211,22 +226,102 @@ class Directory:
         self._removed = {name: number for name, number in self._removed.items() if number >= self.retired}
         for domain in change.domains:
             self.domains[domain.name] = domain
+        for cell in change.cells:
+            self._place(cell)
+            self.groups_in.setdefault(cell.id, 0)
         for group in change.groups:
-            self._groups_changed[group.domain] = max(self._groups_changed.get(group.domain, 0), group.revision)
-            if group.state == GROUP_STATE_DELETED:
-                self.groups.pop(group.id, None)
-                self._group_views.pop(group.id, None)
-            else:
-                self.groups[group.id] = group
-                self._group_views[group.id] = group_view(group)
+            self._learn(group)
+        if change.reset:
+            for id_, group in before.items():
+                if id_ not in self.groups:
+                    self._note_gone(group)
+
+    def _forget_all(self) -> None:
+        self.nodes, self.domains = {}, {}
+        self.groups, self.group_by_name, self.deleting = {}, {}, {}
+        self.cells, self._group_views, self.groups_in = {}, {}, {}
+
+    def _learn(self, group: Group) -> None:
+        known = self.groups.get(group.id)
+        if group.state == GROUP_STATE_DELETED:
+            self.deleting.pop(group.id, None)
+            if known is not None:
+                del self.groups[group.id]
+                # Another one may have the name by now.
+                if self.group_by_name[group.name].id == group.id:
+                    del self.group_by_name[group.name]
+                if group.cell:
+                    self.groups_in[group.cell] -= 1
+            self._note_gone(group)
+        else:
+            self.groups[group.id] = self.group_by_name[group.name] = group
+            if group.state == GROUP_STATE_DELETING:
+                self.deleting[group.id] = group
+            if group.cell and known is None:
+                self.groups_in[group.cell] += 1
+        if not group.cell:
+            self._place(group)
+
+    def _place(self, cell: Group) -> None:
+        """It changed, or it is new or gone: machines hear of that."""
+        self._cells_changed[cell.domain] = max(self._cells_changed.get(cell.domain, 0), cell.revision)
+        if cell.state == GROUP_STATE_DELETED:
+            self.cells.pop(cell.id, None)
+            self._group_views.pop(cell.id, None)
+        else:
+            self.cells[cell.id] = cell
+            self._group_views[cell.id] = group_view(cell)
+
+    def _note_gone(self, group: Group) -> None:
+        if group.cell:
+            self._gone.setdefault(group.domain, []).append(address_of(group))
+
+    def take_gone(self) -> dict[str, list[str]]:
+        """By domain: the addresses of groups of shared cells that are gone since somebody asked last."""
+        gone, self._gone = self._gone, {}
+        return gone
 
     def view(self, domain: str) -> DomainView:
-        changed = self._groups_changed.get(domain, 0)
+        """Of the domain's cells: groups that share one are nobody's business in a view."""
+        changed = self._cells_changed.get(domain, 0)
         view = DomainView(domain=domain, number=self.revision, changed=changed, level=self.level)
-        for _, group in sorted(self.groups.items()):
-            if group.domain == domain:
-                view.groups.append(self._group_views[group.id])  # This copies it: machines may get it changed.
+        for _, cell in sorted(self.cells.items()):
+            if cell.domain == domain:
+                view.groups.append(self._group_views[cell.id])  # This copies it: machines may get it changed.
         return view
+
+    # ------------------------------------------------------------------------------------- groups and cells
+
+    def cell_of(self, group: Group) -> Group:
+        """What is placed: the cell that the group shares, or the group itself."""
+        return self.cells[group.cell] if group.cell else self.cells.get(group.id, group)
+
+    def address_of(self, group: Group) -> str:
+        return address_of(group)
+
+    def group_at(self, address: str) -> Group | None:
+        group = self.groups.get(address.rpartition(SLASH)[2])
+        return group if group is not None and address_of(group) == address else None
+
+    def is_gone(self, address: str) -> bool:
+        """Whether there was a group with this address and is none any more, as far as we have heard.
+
+        Numbers rise and are given once: one that was given and is not among the groups is of one that is gone.
+        """
+        id_ = address.rpartition(SLASH)[2]
+        return id_ not in self.groups and group_number(id_) <= self.group_last
+
+    def described(self, group: Group) -> Group:
+        """With all that its cell says of its replicas, acceptors, configuration and so on."""
+        if not group.cell or group.replicas:  # It has a cell to itself, or is described already.
+            return group
+        found = Group()
+        found.CopyFrom(self.cells[group.cell])
+        revision = max(found.revision, group.revision)
+        found.MergeFrom(group)
+        found.is_cell = False
+        found.revision = revision
+        return found
 
     def ended(self) -> dict[str, int]:
         """The highest incarnation of each name that sends nothing any more."""

@@ -1,11 +1,22 @@
 """The domains of a process: their machines are started and told what changes, and hear what peers send."""
 
+import asyncio
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ordercast.core.machine import ChannelReset, Ended, Event, GroupsClosed, Retired, ViewChanged
-from ordercast.runtime.process.directory import Directory
+from ordercast.core.machine import (
+    ChannelReset,
+    Ended,
+    Event,
+    GroupsClosed,
+    GroupsRemoved,
+    KeepsGroups,
+    Retired,
+    ViewChanged,
+)
+from ordercast.core.members import address_of
 from ordercast.v1.frame_pb2 import Frame
-from ordercast.v1.membership_pb2 import GROUP_STATE_DELETING, DomainView
+from ordercast.v1.membership_pb2 import DomainView
 from ordercast.v1.membership_pb2 import Node as NodeRecord
 
 if TYPE_CHECKING:
@@ -18,6 +29,9 @@ CONVERSATIONS = (
     ("sequencer", "gateway"),
     ("consensus", "consensus"),
 )
+
+#: How often machines are asked of which groups they keep something.
+FORGET_S = 60.0
 
 
 class Domains:
@@ -40,9 +54,12 @@ class Domains:
         for peer, incarnation in self.node.mesh.connected():
             if incarnation <= ended.get(peer, 0):
                 self.node.mesh.close(peer)  # Machines are told that nothing comes from it any more.
+        gone = directory.take_gone()
         for name in directory.domains:
             self._follow_domain(name)
-        self.node.disbelief.forget_what_is_over(directory.groups)
+            if name in gone:
+                self._tell_removed(name, gone[name])
+        self.node.disbelief.forget_what_is_over(directory.cells)
         self._ended, self._retired = directory.ended(), directory.retired
         for service in self.node.services:
             service.changed()
@@ -56,7 +73,7 @@ class Domains:
     def _follow_domain(self, name: str) -> None:
         """Tell the machines of a domain what is new to them; start them if the domain is."""
         view = self.node.disbelief.overlay(
-            self.node.directory.view(name), self.node.directory.groups, self.node.incarnation
+            self.node.directory.view(name), self.node.directory.cells, self.node.incarnation
         )
         known = self._views.get(name)
         clock = self.node.clock.read()
@@ -71,7 +88,7 @@ class Domains:
         if self.node.directory.retired and (known is None or self.node.directory.retired != self._retired):
             news.append(Retired(*clock, self.node.directory.retired))
         closed = tuple(
-            group for group in deleting(self.node.directory) if self.node.directory.groups[group].domain == name
+            address_of(group) for group in self.node.directory.deleting.values() if group.domain == name
         )
         if closed != self._closed.get(name, ()):
             news.append(GroupsClosed(*clock, closed))
@@ -107,7 +124,20 @@ class Domains:
             else:
                 self._missed[peer] = None
 
+    # ------------------------------------------------------------------------------------- groups that are gone
 
-def deleting(directory: Directory) -> list[str]:
-    """The groups that are about to be gone, by id."""
-    return [group.id for group in directory.groups.values() if group.state == GROUP_STATE_DELETING]
+    def _tell_removed(self, name: str, addresses: Iterable[str]) -> None:
+        self.node.host.tell_domain(name, GroupsRemoved(*self.node.clock.read(), tuple(addresses)))
+
+    async def forget_removed(self) -> None:
+        """Machines may still keep something of groups that went while this process was away; and a log that was
+        copied from elsewhere may bring something of one that went meanwhile. So they are asked now and then.
+        """
+        while True:
+            await self.node.host.caught_up()
+            for (name, _), slot in list(self.node.host.slots.items()):
+                if name in self._views and isinstance(slot.machine, KeepsGroups):
+                    kept = slot.machine.kept_groups()
+                    if gone := [address for address in kept if self.node.directory.is_gone(address)]:
+                        self._tell_removed(name, gone)
+            await asyncio.sleep(FORGET_S)

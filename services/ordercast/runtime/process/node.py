@@ -192,6 +192,7 @@ class Node:
         self.spawn(self.registration.heartbeats())
         while self.directory.revision == 0:
             await self.wait_for_change()
+        self.spawn(self.domains.forget_removed())
         if "gateway" in settings.services:
             # Not before the groups are known here: a client would be told that there are none.
             port = await self.client_server.start(settings.client_listen, self.credentials.for_clients())

@@ -3,17 +3,19 @@
 import asyncio
 import contextlib
 import os
+from collections.abc import Sequence
+from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 import grpc
 import structlog
 
-from ordercast.core.ids import U64_MAX
+from ordercast.core.ids import U64_MAX, group_number
 from ordercast.core.level import LEVEL
+from ordercast.core.limits import CLEAR_OF_MAX
 from ordercast.core.machine import ChangesConfigurations, KeepsIncarnations, NamesGroups
-from ordercast.core.members import is_changing, kind_of
+from ordercast.core.members import address_of, is_changing, kind_of
 from ordercast.protocols.catalogue import installed
-from ordercast.runtime.process.domains import deleting
 from ordercast.runtime.process.exits import EXIT_FENCED, EXIT_REFUSED
 from ordercast.runtime.transport.status import Refused
 from ordercast.v1.membership_pb2 import (
@@ -106,14 +108,12 @@ class Registration:
         loop = asyncio.get_running_loop()
         begun = loop.time()
         while True:
-            changing = [
-                group for group in self.node.directory.groups.values() if is_changing(group, self.node.name)
-            ]
+            changing = [cell for cell in self.node.directory.cells.values() if is_changing(cell, self.node.name)]
             heartbeat_s = self.node.settings.heartbeat_s
             left_s = begun + (min(heartbeat_s, CHANGING_S) if changing else heartbeat_s) - loop.time()
             if left_s <= 0:
                 return
-            if not any(kind_of(group).follows_processes for group in changing):
+            if not any(kind_of(cell).follows_processes for cell in changing):
                 await self.node.wait_for_change(left_s)
                 continue
             await asyncio.sleep(min(left_s, FURTHER_S))
@@ -131,7 +131,7 @@ class Registration:
         """By the members of some group, which can go on without us as soon as it is rid of us."""
         up = [name for name, node in self.node.directory.nodes.items() if not (node.suspected or node.ended)]
         me = self.node.name
-        return any(kind_of(group).is_waited_for(group, me, up) for group in self.node.directory.groups.values())
+        return any(kind_of(cell).is_waited_for(cell, me, up) for cell in self.node.directory.cells.values())
 
     async def heartbeat(self) -> list[GroupProgress]:
         """What it said of changes."""
@@ -146,7 +146,7 @@ class Registration:
             clear_of=clear_of,
             leaving=self.is_leaving,
             progress=progress,
-            damaged=self.node.disbelief.to_report(self.node.directory.groups),
+            damaged=self.node.disbelief.to_report(self.node.directory.cells),
             level=LEVEL,
             protocols=installed(),
         )
@@ -170,13 +170,20 @@ class Registration:
                 keepers = [machine for machine in machines if isinstance(machine, KeepsIncarnations)]
                 namers = [machine for machine in machines if isinstance(machine, NamesGroups)]
                 oldest_open = min((machine.oldest_open() for machine in keepers), default=U64_MAX)
-                going = deleting(self.node.directory)
-                clear_of = [group for group in going if not any(m.mentions(group) for m in namers)]
+                clear_of = self._clear_of(namers)
                 progress = self._progress()
                 await self.node.host.synced()
         except TimeoutError:
             return 0, [], []
         return oldest_open, clear_of, progress
+
+    def _clear_of(self, namers: Sequence[NamesGroups]) -> list[str]:
+        """Ids of groups that are being deleted. The oldest are looked at, here as everywhere, and the rest has its
+        turn when they are gone: neither a heartbeat nor what it costs grows with how much is deleted at once.
+        """
+        directory = self.node.directory
+        going = nsmallest(CLEAR_OF_MAX, directory.deleting, key=group_number)
+        return [id_ for id_ in going if not any(m.mentions(address_of(directory.groups[id_])) for m in namers)]
 
     def _progress(self) -> list[GroupProgress]:
         """Started is who has in every role."""

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import lmdb
 
+from ordercast.runtime.storage.group_index import Row, cell_prefix, sealed_row
 from ordercast.runtime.storage.layout import (
     HEADER,
     MARK,
@@ -35,6 +36,8 @@ class PutEntry:
     position: int
     header: EntryHeader
     data: bytes
+    #: By group: where its messages are, if the log is of a cell that groups share.
+    rows: tuple[tuple[str, Row], ...] = ()
 
     def stored(self) -> StoredEntry:
         header = self.header
@@ -80,10 +83,12 @@ def perform(storage: Storage, txn: Writing, batch: Batch) -> list[str]:
     _write_records(storage, txn, batch.records)
     to_trim: dict[str, None] = {}
     entries: list[tuple[bytes, bytes]] = []
+    rows: list[tuple[bytes, bytes]] = []
     for operation in batch.log:
         if isinstance(operation, PutEntry):
             key = log_key(log_prefix(operation.group), operation.position)
             entries.append((key, seal(key, (HEADER.pack(*operation.header), operation.data))))
+            rows += [sealed_row(group, row) for group, row in operation.rows]
             continue
         _put_all(txn, storage.log_values, entries)
         entries = []
@@ -98,6 +103,7 @@ def perform(storage: Storage, txn: Writing, batch: Batch) -> list[str]:
             _delete_from(storage, txn, prefix, begin.position)
         txn.put(prefix[:-1], seal(prefix[:-1], (MARK.pack(*begin),)), db=storage.log_begins)
     _put_all(txn, storage.log_values, entries)
+    _put_all(txn, storage.index, rows)
     return list(to_trim)
 
 
@@ -112,6 +118,14 @@ def trim(storage: Storage, txn: Writing, group: str, count_max: int) -> int:
         while count < count_max and is_of(prefix, key := bytes(cursor.key())) and key < stop:
             cursor.delete()
             count += 1
+    if begin is None:
+        # Of a log that is only cut, rows that point before its beginning stay: nobody sees them.
+        rows = cell_prefix(group)
+        with txn.cursor(db=storage.index) as cursor:
+            cursor.set_range(rows)
+            while count < count_max and bytes(cursor.key()).startswith(rows):
+                cursor.delete()
+                count += 1
     if count < count_max:
         txn.delete(dropped_key(prefix), db=storage.meta)
     return count

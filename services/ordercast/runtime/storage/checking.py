@@ -74,7 +74,7 @@ def check_directory(directory: Path) -> DirectoryReport:
         try:
             check_file(directory, was_used=marked and (directory / MARK_FILE).stat().st_size > 0)
             with lmdb.open(
-                str(directory), readonly=True, lock=False, create=False, max_dbs=4, map_size=MAP_BYTES
+                str(directory), readonly=True, lock=False, create=False, max_dbs=5, map_size=MAP_BYTES
             ) as env:
                 _check_tables(env, report)
                 _check_commits(env, directory, report)

@@ -4,11 +4,12 @@ Every value is four bytes of checksum, over key and content, and the content. Th
 value under a key that is not its own is found out too. A log value's content begins with an EntryHeader.
 """
 
+import functools
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, ParamSpec, TypeVar
 
 from ordercast.v1.sequencer_pb2 import LogEntry
 
@@ -21,6 +22,8 @@ RECORDS = "records"
 LOGS = "logs"
 #: Where each log begins. A log is there if, and only if, it has a record here.
 BEGINS = "begins"
+#: Where the messages of each group are in the log of a cell that it shares: see group_index.py.
+INDEX = "index"
 
 CHECKSUM = struct.Struct(">I")
 U64 = struct.Struct(">Q")
@@ -64,6 +67,27 @@ class CorruptRecord(StorageError):  # noqa: N818 (it names what was found)
         self.group = group
         self.position = position
         super().__init__(f"{database}: {self.key}: {reason}")
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def without_frames(method: Callable[P, R]) -> Callable[P, R]:
+    """What is raised about damage leaves without the frames that it was raised in, for it may be kept for long.
+
+    They hold a transaction, and each one takes the place of a reader until nobody holds it any more. A damaged
+    entry that is asked for again and again would use up all places, and end the process.
+    """
+
+    @functools.wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(*args, **kwargs)
+        except CorruptRecord as damaged:
+            raise damaged.with_traceback(None) from None
+
+    return call
 
 
 @dataclass(slots=True, frozen=True)
@@ -160,6 +184,8 @@ def readable(database: str, key: bytes) -> str:
     if database == RECORDS:
         domain, role, rest = (*key.split(b"\0", 2), b"", b"")[:3]
         return f"{domain.decode(errors='replace')} {role.decode(errors='replace')} {rest!r}"
+    if database == INDEX and len(key) > U64.size:
+        return f"{key[: -U64.size - 1].decode(errors='replace')} from offset {position_in(key)}"
     return key.decode(errors="replace")
 
 

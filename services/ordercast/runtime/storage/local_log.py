@@ -12,7 +12,10 @@ from typing import TypeVar
 
 import grpc
 
+from ordercast.core.cells import cell_of, shares_cell
 from ordercast.runtime.storage.damage_advice import of_record
+from ordercast.runtime.storage.group_index import GroupIndex
+from ordercast.runtime.storage.pages import OwnPages, Pages, SharedPages
 from ordercast.runtime.storage.store import CorruptRecord, LogBounds, Storage
 from ordercast.runtime.storage.writer import Writer
 from ordercast.runtime.transport.status import Refused
@@ -57,6 +60,9 @@ class LocalLogs:
         self.describe_view: Callable[[str, DescribeReplicaResponse], None] = lambda group, found: None
         #: What whoever reads the group's log has seen besides its entries, as the protocol's machine knows it.
         self.read_besides: Callable[[str], bytes] = lambda group: b""
+        #: Where a group that shares its cell ends, as the protocol's machine has it on disk.
+        self.end_of: Callable[[str], int] = lambda group: 0
+        self.index = GroupIndex(storage, lambda group: self.end_of(group))
         self._tails: dict[str, asyncio.Event] = {}
 
     def notify(self, group: str) -> None:
@@ -71,16 +77,20 @@ class LocalLogs:
                 self.notify(group)
 
     def check_served(self, group: str) -> None:
-        if not self.serves(group):
+        if not self.serves(cell_of(group)):
             raise Refused(grpc.StatusCode.NOT_FOUND, f"no replica of {group!r} here", "NO_REPLICA")
+
+    def _pages(self, group: str) -> Pages:
+        return SharedPages(self.index, group) if shares_cell(group) else OwnPages(self.storage, group)
 
     async def describe(self, group: str, stored_ms: int | None = None) -> DescribeReplicaResponse:
         """With the place of a time in the log, if one is given."""
-        if not self.holds(group):
+        cell, pages = cell_of(group), self._pages(group)
+        if not self.holds(cell):
             self.check_served(group)
-        await self._written(group)
-        bounds = await self._sound(lambda: self.storage.bounds(group))
-        repaired, unrepaired = self.repairs(group)
+        await self._written(cell)
+        bounds = await self._sound(pages.bounds)
+        repaired, unrepaired = self.repairs(cell)
         found = DescribeReplicaResponse(
             first_offset=bounds.first_offset,
             next_offset=bounds.next_offset,
@@ -92,8 +102,8 @@ class LocalLogs:
         )
         if stored_ms is not None:
             wall_ms = stored_ms
-            found.stored_offset = await self._sound(lambda: self.storage.offset_stored_at(group, wall_ms))
-        self.describe_view(group, found)
+            found.stored_offset = await self._sound(lambda: pages.offset_stored_at(wall_ms))
+        self.describe_view(cell, found)
         return found
 
     async def _written(self, group: str) -> None:
@@ -132,8 +142,7 @@ class LocalLogs:
                 break
         raise Refused(grpc.StatusCode.DATA_LOSS, f"a damaged record: {found}", "DAMAGED")
 
-    def start_offset(self, group: str, start: StartAt) -> int:
-        bounds = self.storage.bounds(group)
+    def start_offset(self, group: str, start: StartAt, bounds: LogBounds) -> int:
         match start.WhichOneof("at"):
             case "offset":
                 if not bounds.first_offset <= start.offset <= bounds.next_offset:
@@ -147,39 +156,38 @@ class LocalLogs:
     async def read(self, group: str, start: StartAt, stop_at_end: bool) -> AsyncGenerator[ReadGroupResponse, None]:
         """First where the log begins and ends, then its entries; for ever, unless it is to stop at the end."""
         self.check_served(group)
-        offset = await self._sound(lambda: self.start_offset(group, start))
-        position = await self._sound(lambda: self.storage.position_of(group, offset))
-        bounds = await self._sound(lambda: self.storage.bounds(group))
+        cell, pages = cell_of(group), self._pages(group)
+        offset = await self._sound(lambda: self.start_offset(group, start, pages.bounds()))
+        place = await self._sound(lambda: pages.place_of(offset))
+        bounds = await self._sound(pages.bounds)
         if offset < bounds.first_offset:
-            # Retention was here after the offset was chosen: the position may be that of a later one.
+            # Retention was here after the offset was chosen: the place may be that of a later one.
             raise out_of_range(group, offset, bounds)
         yield ReadGroupResponse(
             first_offset=bounds.first_offset, next_offset=bounds.next_offset, start_offset=offset
         )
-        end = bounds.ends if stop_at_end else None
-        while end is None or position < end:
-            waiting = self._tail(group)
-            stored = await self._sound(
-                partial(self.storage.read, group, position, CHUNK_ENTRIES_MAX, CHUNK_BYTES_MAX)
-            )
+        end = pages.end(bounds) if stop_at_end else None
+        while end is None or place < end:
+            waiting = self._tail(cell)
+            stored = await self._sound(partial(pages.read, place, CHUNK_ENTRIES_MAX, CHUNK_BYTES_MAX))
             if not stored:
-                bounds = await self._sound(lambda: self.storage.bounds(group))
-                if position < bounds.begins:
+                bounds = await self._sound(pages.bounds)
+                if place < pages.begin(bounds):
                     raise out_of_range(group, offset, bounds)
                 await waiting.wait()
                 self.check_served(group)
                 continue
             if stored[0].first_offset > offset:
                 # A snapshot without a log took the place of what was here: what it stands for is elsewhere.
-                raise out_of_range(group, offset, await self._sound(lambda: self.storage.bounds(group)))
-            position = stored[-1].position + 1
+                raise out_of_range(group, offset, await self._sound(pages.bounds))
+            place = pages.behind(stored[-1])
             offset = stored[-1].next_offset
             shown = [entry for entry in stored if entry.next_offset > entry.first_offset]
             response = ReadGroupResponse(
                 next_offset=offset,
                 entries=[entry.data for entry in shown],
                 stored_ms=[entry.wall_ms for entry in shown],
-                besides=self.read_besides(group),
+                besides=self.read_besides(cell),
             )
             if response.entries:
                 yield response

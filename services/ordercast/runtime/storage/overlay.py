@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from google.protobuf.message import DecodeError
 
 from ordercast.core.errors import InvariantBroken
+from ordercast.core.projection import ends_after
 from ordercast.runtime.storage.batch import BeginLog, DropLog, Operation, PutEntry
+from ordercast.runtime.storage.group_index import Row
 from ordercast.runtime.storage.layout import (
     BadEntryError,
     CorruptRecord,
@@ -28,6 +30,13 @@ from ordercast.runtime.storage.store import Storage
 from ordercast.v1.sequencer_pb2 import LogEntry
 
 NOTHING = Mark(0, 0, 0)
+
+
+def rows_of(cell: str, position: int, entry: LogEntry) -> tuple[tuple[str, Row], ...]:
+    """For the index of each group that has new messages in the entry."""
+    if not entry.envelope.header.targets:
+        return ()
+    return tuple((group, Row(first, end, position)) for group, (first, end) in ends_after(cell, entry).items())
 
 
 @dataclass(slots=True)
@@ -124,7 +133,7 @@ class OwnLogs:
             begin = Mark(position, entry.first_offset, end.bytes)
             operations.append(self._begin_anew(log, ticket, group, begin))
         header = EntryHeader(entry.first_offset, next_offset_of(entry), self._wall_ms(), end.bytes)
-        put = PutEntry(group, position, header, entry.SerializeToString())
+        put = PutEntry(group, position, header, entry.SerializeToString(), rows_of(group, position, entry))
         log.pending.append((ticket, put))
         log.end = put.end()
         log.unsound = None

@@ -15,11 +15,10 @@ were lost although they were synced are noticed by the number of the last commit
 
 import contextlib
 import fcntl
-import functools
 import os
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import ParamSpec, TypeAlias, TypeVar
+from typing import TypeAlias
 
 import lmdb
 
@@ -31,6 +30,7 @@ from ordercast.runtime.storage.layout import (
     BEGINS,
     CHECKSUM,
     HEADER,
+    INDEX,
     LOGS,
     MARK,
     META,
@@ -53,6 +53,7 @@ from ordercast.runtime.storage.layout import (
     records_prefix,
     seal,
     unseal,
+    without_frames,
 )
 from ordercast.runtime.storage.private_files import FILE_MODE, make_private
 
@@ -69,30 +70,10 @@ LOCK_FILE = "process.lock"
 #: Far more than there are threads: LMDB's default is soon used up by transactions that wait to be collected.
 READERS_MAX = 1024
 DAMAGE_KEY = b"damage"
+DROPPED = b"dropped\0"
 OWN_META_KEYS = (b"format", b"node_id", b"boot", b"touched", DAMAGE_KEY)
 
 Reading: TypeAlias = "lmdb.Transaction[memoryview]"
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def without_frames(method: Callable[P, R]) -> Callable[P, R]:
-    """What is raised about damage leaves without the frames that it was raised in, for it may be kept for long.
-
-    They hold a transaction, and each one takes the place of a reader until nobody holds it any more. A damaged
-    entry that is asked for again and again would use up all places, and end the process.
-    """
-
-    @functools.wraps(method)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return method(*args, **kwargs)
-        except CorruptRecord as damaged:
-            raise damaged.with_traceback(None) from None
-
-    return call
 
 
 class Storage:
@@ -165,7 +146,7 @@ class Storage:
             map_async=False,
             writemap=False,
             lock=True,
-            max_dbs=4,
+            max_dbs=5,
             max_spare_txns=2,
             max_readers=READERS_MAX,
             # The file's format must not depend on what the environment says is the default.
@@ -177,8 +158,8 @@ class Storage:
         committed = self._last_commit()
         with self.env.begin(write=True, buffers=True) as txn:
             is_new = txn.stat()["entries"] == 0
-            self.meta, self.record_values, self.log_values, self.log_begins = (
-                self.env.open_db(name.encode(), txn=txn) for name in (META, RECORDS, LOGS, BEGINS)
+            self.meta, self.record_values, self.log_values, self.log_begins, self.index = (
+                self.env.open_db(name.encode(), txn=txn) for name in (META, RECORDS, LOGS, BEGINS, INDEX)
             )
             if is_new:
                 self._put_meta(txn, b"format", FORMAT)
@@ -308,6 +289,14 @@ class Storage:
             raise damaged[0][1]
         return found
 
+    @without_frames
+    def record(self, domain: str, role: str, key: bytes) -> bytes | None:
+        """One of them, if it is there."""
+        stored = records_prefix(domain, role) + key
+        with self.reading() as txn:
+            value = txn.get(stored, db=self.record_values)
+            return None if value is None else bytes(unseal(RECORDS, stored, value))
+
     def sound_records(self, domain: str, role: str) -> tuple[list[tuple[bytes, bytes]], list[bytes]]:
         """Those that can be read, and the keys of those that cannot. What the latter mean is in `damage`."""
         found, damaged = self._read_records(domain, role)
@@ -431,7 +420,7 @@ class Storage:
             extent = self.extent_in(txn, prefix)
             if extent is None:
                 return 0
-            position = self._first(txn, prefix, extent, lambda header: header.wall_ms >= wall_ms)
+            position = self.first_stored_at(txn, prefix, extent, wall_ms)
             if position == extent.end.position:
                 return extent.end.offset
             return self._header(txn, prefix, position)[0].first_offset
@@ -459,11 +448,17 @@ class Storage:
         return floor
 
     def leftovers(self) -> list[str]:
-        """Groups with entries that no reader sees any more, and that a crash kept from being removed.
+        """Groups with entries, or rows, that no reader sees any more, and that a crash kept from being removed.
 
         A log whose beginning is damaged or gone is none of them: it was not dropped.
         """
-        found = []
+        found: dict[str, None] = {}
+        with self.reading() as txn, txn.cursor(db=self.meta) as cursor:
+            # Of these nothing but rows of the index may be left.
+            there = cursor.set_range(DROPPED)
+            while there and (key := bytes(cursor.key())).startswith(DROPPED):
+                found[key[len(DROPPED) :].decode()] = None
+                there = cursor.next()
         with self.reading() as txn, txn.cursor(db=self.log_values) as cursor:
             there = cursor.first()
             while there:
@@ -473,9 +468,9 @@ class Storage:
                     begin = self.begin_in(txn, prefix)
                     is_dropped = txn.get(dropped_key(prefix), db=self.meta) is not None
                     if is_dropped if begin is None else position_in(key) < begin.position:
-                        found.append(prefix[:-1].decode())
+                        found[prefix[:-1].decode()] = None
                 there = cursor.set_range(behind(prefix))
-        return found
+        return list(found)
 
     # ------------------------------------------------------------------------------------------- what is free
 
@@ -487,7 +482,8 @@ class Storage:
     def map_room_bytes(self) -> int:
         """What the map has for us: pages never used, and those that were freed."""
         with self.reading() as txn:
-            stats = [txn.stat(db) for db in (self.meta, self.record_values, self.log_values, self.log_begins)]
+            tables = (self.meta, self.record_values, self.log_values, self.log_begins, self.index)
+            stats = [txn.stat(db) for db in tables]
             page_bytes = stats[0]["psize"]
         used = sum(s["branch_pages"] + s["leaf_pages"] + s["overflow_pages"] for s in stats)
         return self.map_bytes - used * page_bytes
@@ -581,10 +577,17 @@ class Storage:
             there = cursor.next()
         return None, position
 
+    def entry_in(self, txn: Reading, prefix: bytes, position: int) -> tuple[EntryHeader, memoryview]:
+        key = log_key(prefix, position)
+        return opened(key, key, txn.get(key, db=self.log_values))
+
+    def first_stored_at(self, txn: Reading, prefix: bytes, extent: Extent, wall_ms: int) -> int:
+        """The first entry that was stored at this time or later, or the end of the log."""
+        return self._first(txn, prefix, extent, lambda header: header.wall_ms >= wall_ms)
+
     def _header(self, txn: Reading, prefix: bytes, position: int) -> tuple[EntryHeader, int]:
         """With the size of the entry behind it."""
-        key = log_key(prefix, position)
-        header, data = opened(key, key, txn.get(key, db=self.log_values))
+        header, data = self.entry_in(txn, prefix, position)
         return header, len(data)
 
     def _first(self, txn: Reading, prefix: bytes, extent: Extent, is_found: Callable[[EntryHeader], bool]) -> int:
@@ -606,7 +609,7 @@ def is_of(prefix: bytes, key: bytes) -> bool:
 
 def dropped_key(prefix: bytes) -> bytes:
     """In `meta` while entries of a log are removed that was dropped: one that lost its beginning was not."""
-    return b"dropped\0" + prefix[:-1]
+    return DROPPED + prefix[:-1]
 
 
 def behind(prefix: bytes) -> bytes:

@@ -54,7 +54,7 @@ class Gauges:
         available: dict[Labels, float] = {}
         up = [name for name, found in node.directory.nodes.items() if not (found.suspected or found.ended)]
         changes = self.meters.counter(names.METRIC_VIEW_CHANGES)
-        for id_, group in node.directory.groups.items():
+        for id_, group in node.directory.cells.items():
             labels = (group.domain, group_name(id_))
             there = [name for name in group.replicas if name in up and name not in group.lost]
             available[labels] = int(has_majority(group.replicas, there))
@@ -66,7 +66,7 @@ class Gauges:
                 changes.add(group.configuration - before, *labels)
                 self._tell(id_, group.domain, group.configuration, group.replicas)
             self._views[id_] = group.configuration
-        self._views = {id_: view for id_, view in self._views.items() if id_ in node.directory.groups}
+        self._views = {id_: view for id_, view in self._views.items() if id_ in node.directory.cells}
         self.meters.gauge(names.METRIC_VIEW_CURRENT).replace(current)
         self.meters.gauge(names.METRIC_VIEW_MEMBERS).replace(members)
         if "gateway" in node.settings.services:

@@ -149,7 +149,7 @@ class Telemetry:
     def _installed(self, domain: str, effect: Observe, now: float) -> None:
         group, _, view = effect.detail.rpartition(" ")
         defined, since = self._flushes.pop(group, (view, now))
-        found = self.node.directory.groups.get(group)
+        found = self.node.directory.cells.get(group)
         attributes: dict[str, Value] = {
             names.ATTRIBUTE_DOMAIN: domain,
             names.ATTRIBUTE_PROTOCOL: self._protocol_of(domain),
@@ -192,7 +192,7 @@ class Telemetry:
     def _spread(self, domain: str, id_: bytes, groups: str) -> None:
         """To the replicas of an envelope's groups: it is worth keeping."""
         directory = self.node.directory
-        found = [directory.groups[group] for group in groups.split(",") if group in directory.groups]
+        found = [directory.cells[group] for group in groups.split(",") if group in directory.cells]
         processes = dict.fromkeys(name for group in found for name in group.replicas)
         packet = packets.encode(KeepTraces(envelope_ids=[id_]))
         for name in processes:

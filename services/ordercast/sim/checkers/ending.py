@@ -6,6 +6,7 @@ buffer. What a protocol keeps beyond that, and how much of it, is checked with t
 
 from collections.abc import Mapping, Sequence
 
+from ordercast.core.cells import cell_of, cells_of
 from ordercast.core.protocol import Orders
 from ordercast.sim.board import Board, name_of
 from ordercast.sim.checkers.logs import GroupLog, LogChecker
@@ -19,12 +20,13 @@ def check_receipts(logs: LogChecker, board: Board, orders: Orders = Orders.ACROS
     for receipt in board.receipts:
         groups = receipt.key[1]
         for group in groups:
-            log = logs.groups[group]
-            offset = log.offsets.get(receipt.key)
+            log = logs.groups[cell_of(group)]
+            offset = logs.offsets_in(group).get(receipt.key)
             if offset is None:
                 raise Violation("receipt", f"{name_of(receipt.key)} has a receipt but is not in {group}")
             # Where each group is ordered by itself, the key is the first one's.
-            has_key = bool(receipt.order_key) and (orders is Orders.ACROSS or group == groups[0])
+            is_first = cell_of(group) == cells_of(groups)[0]
+            has_key = bool(receipt.order_key) and (orders is Orders.ACROSS or is_first)
             if has_key and receipt.order_key != log.order_keys[receipt.key]:
                 raise Violation("receipt", f"{name_of(receipt.key)} has a receipt with another key than {group}")
             if receipt.order_key and receipt.offsets.get(group) != offset:
@@ -64,7 +66,7 @@ def check_all_or_nothing(logs: LogChecker) -> None:
     for name, log in logs.groups.items():
         for key in log.messages:
             for other in key[1]:
-                if key not in logs.groups[other].offsets:
+                if key not in logs.offsets_in(other):
                     raise Violation("agreement", f"{name_of(key)} was delivered in {name} but not in {other}")
 
 

@@ -7,6 +7,7 @@ sent after that will be shown; a restart ends it, and so does an `Interrupted`.
 
 from dataclasses import dataclass, field
 
+from ordercast.core.cells import cells_of
 from ordercast.core.machine import Deliver
 from ordercast.sim.board import Board, MessageKey, name_of
 from ordercast.sim.checkers.violation import Violation
@@ -33,14 +34,14 @@ class LiveChecker:
         here = groups.setdefault(effect.group, Showing(len(self.board.sent)))
         for message in Batch.FromString(effect.entry.envelope.body).messages:
             key = self.board.by_payload.get(message.payload)
-            if key is None or effect.group not in key[1]:
+            if key is None or effect.group not in cells_of(key[1]):
                 raise Violation("integrity", f"{life[0]} shows in {effect.group} what nobody sent there")
             for seen in self.board.sent[key].after:
                 self._check_shown(life[0], groups, key, seen)
             here.messages[key] = None
 
     def _check_shown(self, process: str, groups: dict[str, Showing], key: MessageKey, seen: MessageKey) -> None:
-        for group in seen[1]:
+        for group in cells_of(seen[1]):
             there = groups.get(group)
             if there is not None and self.board.sent[seen].number >= there.begins and seen not in there.messages:
                 raise Violation(

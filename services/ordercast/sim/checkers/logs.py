@@ -9,17 +9,26 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ordercast.core.cells import cell_of, cells_of, shares_cell, within
 from ordercast.core.machine import Deliver, ResetLog, Watermark
 from ordercast.sim.board import Board, MessageKey, name_of
 from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.trace import describe
-from ordercast.v1.common_pb2 import Batch
+from ordercast.v1.common_pb2 import Batch, ProducerRange, Span
 from ordercast.v1.sequencer_pb2 import LogEntry
 
 
 @dataclass(slots=True)
+class SharedLog:
+    """The log of a group that shares its cell: the cell's, without the messages of others."""
+
+    messages: list[MessageKey] = field(default_factory=list)
+    offsets: dict[MessageKey, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class GroupLog:
-    """A group's log as everyone must see it."""
+    """A cell's log as everyone must see it; or a group's, if it has the cell to itself."""
 
     replicas: tuple[str, ...]
     #: Who is or was one, or was to become one.
@@ -40,6 +49,8 @@ class LogChecker:
     def __init__(self, board: Board, replicas: dict[str, tuple[str, ...]]) -> None:
         self.board = board
         self.groups = {name: GroupLog(members, dict.fromkeys(members)) for name, members in replicas.items()}
+        #: By address: groups that share their cells.
+        self.shared: dict[str, SharedLog] = {}
         #: Deliveries of messages, over all replicas.
         self.delivered = 0
         #: Who wants to hear of each message that comes into a group's log, when it does.
@@ -47,6 +58,13 @@ class LogChecker:
 
     def add(self, name: str, replicas: tuple[str, ...]) -> None:
         self.groups[name] = GroupLog(replicas, dict.fromkeys(replicas))
+
+    def offsets_in(self, group: str) -> dict[MessageKey, int]:
+        """By its address: where its messages are for users."""
+        return self._shared_log(group).offsets if shares_cell(group) else self.groups[group].offsets
+
+    def _shared_log(self, group: str) -> SharedLog:
+        return self.shared.setdefault(group, SharedLog())
 
     def change(self, name: str, replicas: tuple[str, ...], learners: tuple[str, ...]) -> None:
         group = self.groups[name]
@@ -104,27 +122,48 @@ class LogChecker:
 
     def _append_messages(self, name: str, group: GroupLog, process: str, entry: LogEntry) -> None:
         header = entry.envelope.header
-        groups = tuple(destination.group for destination in header.destinations)
+        cells = tuple(destination.group for destination in header.destinations)
+        self._check_bases(name, process, entry)
         if entry.first_offset != len(group.messages):
             raise Violation("integrity", f"{process} counts offset {entry.first_offset} in {name}")
         body = Batch.FromString(entry.envelope.body).messages
         start = 0
         for range_, outcome in zip(header.ranges, entry.outcomes, strict=True):
+            targets = _targets_of(entry, range_)
             for span in outcome.spans:
                 for sequence in range(span.first_sequence, span.first_sequence + span.count):
                     payload = body[start + sequence - range_.first_sequence].payload
+                    groups = targets[sequence - range_.first_sequence] if targets else cells
                     key = self.board.by_payload.get(payload)
-                    if key is None or key[:2] != (range_.producer, groups):
+                    if key is None or key[:2] != (range_.producer, groups) or cells_of(groups) != cells:
                         what = name_of((range_.producer, groups, sequence))
                         raise Violation("integrity", f"{process} delivers {what} in {name}, which nobody sent")
                     if not span.duplicate:
                         offset = span.first_offset + sequence - span.first_sequence
                         self._new_message(name, group, process, key, offset, entry)
-                    elif key not in group.offsets:
-                        raise Violation(
-                            "exactly-once", f"{name_of(key)} is no repetition in {name}: it is not there"
-                        )
+                    else:
+                        self._repetition(name, group, process, key, span, sequence - span.first_sequence)
             start += range_.count
+
+    def _check_bases(self, name: str, process: str, entry: LogEntry) -> None:
+        """What readers count a group's offsets from."""
+        targets = [target.groups for target in entry.envelope.header.targets]
+        groups = sorted({group for target in targets for group in target if cell_of(group) == name})
+        whole = len(self.groups[name].messages)
+        ends = [len(self._shared_log(group).messages) if shares_cell(group) else whole for group in groups]
+        if list(entry.bases) != ends:
+            raise Violation(
+                "integrity", f"{process} counts from {list(entry.bases)} in {groups}, which end at {ends}"
+            )
+
+    def _repetition(
+        self, name: str, group: GroupLog, process: str, key: MessageKey, span: Span, ahead: int
+    ) -> None:
+        if key not in group.offsets:
+            raise Violation("exactly-once", f"{name_of(key)} is no repetition in {name}: it is not there")
+        there = [self.offsets_in(address)[key] for address in within(name, key[1])]
+        if span.offsets and [offset + ahead for offset in span.offsets] != there:
+            raise Violation("receipt", f"{process} says that {name_of(key)} is at {span.offsets}, not at {there}")
 
     def _new_message(
         self, name: str, group: GroupLog, process: str, key: MessageKey, offset: int, entry: LogEntry
@@ -139,6 +178,10 @@ class LogChecker:
         group.offsets[key] = offset
         group.order_keys[key] = entry.order_key
         group.messages.append(key)
+        for address in _sharing(name, key):
+            shared = self._shared_log(address)
+            shared.offsets[key] = len(shared.messages)
+            shared.messages.append(key)
         self.on_new(key, entry)
 
     def on_log_reset(self, process: str, effect: ResetLog) -> None:
@@ -158,3 +201,19 @@ class LogChecker:
                 f"everything up to {describe(effect.key)}, but {below} envelopes come before that",
             )
         group.watermark = max(group.watermark, effect.key)
+
+
+def _targets_of(entry: LogEntry, range_: ProducerRange) -> list[tuple[str, ...]]:
+    """Of each message of the range; nothing if all are simply for the destinations."""
+    targets = entry.envelope.header.targets
+    runs = list(range_.runs)
+    return [
+        tuple(targets[index].groups)
+        for index, count in zip(runs[::2], runs[1::2], strict=True)
+        for _ in range(count)
+    ]
+
+
+def _sharing(cell: str, key: MessageKey) -> list[str]:
+    """The groups of a message that share this cell."""
+    return [group for group in key[1] if shares_cell(group) and cell_of(group) == cell]

@@ -8,6 +8,7 @@ Sets of casts are bits of one number.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ordercast.core.cells import cells_of
 from ordercast.core.machine import Deliver, Observe
 from ordercast.protocols.isis.stamps import stamp_in
 from ordercast.sim.board import Board, MessageKey
@@ -146,7 +147,7 @@ class Checker:
         In each of its groups it was cast by then, perhaps more than once, and the receipt is about one of those.
         """
         seen = 0
-        for group in key[1]:
+        for group in cells_of(key[1]):
             casts = [
                 self.bits[name] | self.past[name]
                 for id_ in self.envelopes_of.get(key, ())

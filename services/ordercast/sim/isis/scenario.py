@@ -11,7 +11,14 @@ from ordercast.sim.board import Groups
 from ordercast.sim.client import ClientSettings, Plan
 from ordercast.sim.isis.caster import CasterSettings
 from ordercast.sim.network import NetworkSettings
-from ordercast.sim.scenario import Scenario, draw_client, draw_faults, draw_losses, draw_passing_client
+from ordercast.sim.scenario import (
+    Scenario,
+    draw_client,
+    draw_faults,
+    draw_losses,
+    draw_passing_client,
+    share_cells,
+)
 from ordercast.v1.membership_pb2 import DomainView, GroupView
 
 
@@ -34,6 +41,7 @@ def draw(seed: int, *, reconfigure: bool = False) -> IsisScenario:
     draw_answers(Random(f"{seed}/answers"), scenario)
     draw_passing(Random(f"{seed}/passing"), scenario)
     scenario.losses = draw_losses(Random(f"{seed}/losses"), scenario.healing_at)
+    share_cells(Random(f"{seed}/cells"), scenario)
     return scenario
 
 

@@ -40,7 +40,7 @@ def check_gone(world: World, groups: Iterable[str]) -> None:
                 machine: Any = slot.machine
                 rows = machine.replicas if role == "scalatom" else ()
                 if role == "gateway":
-                    rows = (*machine.batching.open_by_group, *machine.closed)
+                    rows = (*machine.batching.open_by_cell, *machine.closed)
                 if name in rows or (isinstance(machine, NamesGroups) and machine.mentions(name)):
                     raise Violation("bounded", f"{process.name}/{role} remembers {name}, which is gone")
 

@@ -9,7 +9,14 @@ from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.scalatom.settings import Settings
 from ordercast.sim.client import Plan
 from ordercast.sim.network import NetworkSettings
-from ordercast.sim.scenario import Scenario, draw_client, draw_faults, draw_losses, draw_passing_client
+from ordercast.sim.scenario import (
+    Scenario,
+    draw_client,
+    draw_faults,
+    draw_losses,
+    draw_passing_client,
+    share_cells,
+)
 from ordercast.v1.membership_pb2 import DomainView, GroupView
 
 #: Where a frame takes longer than this, a message takes seconds.
@@ -57,6 +64,7 @@ def draw(seed: int, *, reconfigure: bool = False) -> ScalatomScenario:
         draw_reconfigurations(Random(f"{seed}/reconfigure"), scenario)
         draw_sealed_crashes(Random(f"{seed}/sealed"), scenario)
     scenario.losses = draw_losses(Random(f"{seed}/losses"), scenario.healing_at)
+    share_cells(Random(f"{seed}/cells"), scenario)
     return scenario
 
 

@@ -1,5 +1,6 @@
 """SCALATOM on trial."""
 
+from ordercast.sim.mutants_of_cells import OF_CELLS
 from ordercast.sim.scalatom.chores import begin
 from ordercast.sim.scalatom.cluster import ScalatomCluster
 from ordercast.sim.scalatom.mutants.assertions import SCALATOM_ASSERTIONS
@@ -17,7 +18,7 @@ TRIAL = Trial(
     draw,
     ScalatomCluster,
     begin,
-    [*CATALOGUE, *RESTARTING, *RECONFIGURING],
+    [*CATALOGUE, *RESTARTING, *RECONFIGURING, *OF_CELLS],
     SCHEDULES | RESTART_SCHEDULES | CONFIGURATION_SCHEDULES,
     lambda schedule: verdict(schedule)[0],
     SCALATOM_ASSERTIONS,

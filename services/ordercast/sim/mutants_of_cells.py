@@ -1,0 +1,51 @@
+"""Mutants of what follows from groups that share cells. It is the same code in every protocol that has logs."""
+
+from functools import partial
+
+from ordercast.core.cells import Run, Tally
+from ordercast.gateway import ranges
+from ordercast.protocols.celllog.group_log import CellState, GroupLog
+from ordercast.protocols.celllog.saved_logs import SavedLogs
+from ordercast.sim.mutant import Mutant, register
+from ordercast.v1.common_pb2 import ProducerRange
+from ordercast.v1.sequencer_pb2 import Snapshot
+
+OF_CELLS: list[Mutant] = []
+mutant = partial(register, OF_CELLS)
+
+
+_restore = SavedLogs.restore
+
+
+@mutant("offsets-given-twice-after-a-restart", "a group's end is on disk", (SavedLogs, "restore"))
+def _ends_lost(self: SavedLogs, log: GroupLog) -> None:
+    _restore(self, log)
+    log.ends = {}
+
+
+_put_into = CellState.put_into
+
+
+@mutant("state-without-the-ends-of-groups", "a state has all that the log led to", (CellState, "put_into"))
+def _without_ends(self: CellState, snapshot: Snapshot) -> None:
+    _put_into(self, snapshot)
+    del snapshot.ends[:]
+
+
+_take = Tally.take
+
+
+@mutant("repetition-counts-as-a-message", "what comes again has no offsets of its own", (Tally, "take"))
+def _takes_all(self: Tally, range_: ProducerRange, first: int, end: int) -> list[Run]:
+    taken = _take(self, range_, first, end)
+    if first > range_.first_sequence:
+        _take(self, range_, range_.first_sequence, first)
+    return taken
+
+
+_add_run = ranges._add_run
+
+
+@mutant("messages-shown-to-another-group", "each message is for its own groups", (ranges, "_add_run"))
+def _one_target(range_: ProducerRange, target: int, count: int) -> None:
+    _add_run(range_, range_.runs[0] if range_.runs else target, count)
