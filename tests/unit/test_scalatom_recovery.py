@@ -2,6 +2,7 @@
 
 import pytest
 
+from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import Effect, Ended, InstanceClosed, Retired, SetTimer
 from ordercast.protocols.scalatom.machine import Scalatom
 from ordercast.protocols.scalatom.settings import Settings
@@ -19,7 +20,8 @@ from tests.unit.driving import (
     sent,
     sent_when_durable,
 )
-from tests.unit.scalatom_host import GOSSIP_S, Host, snapshot_of, told_in
+from tests.unit.fuzzing import state_of
+from tests.unit.scalatom_host import GOSSIP_S, Host, chunk_of, log_entry, snapshot_of, told_in
 
 # ------------------------------------------------------------------------------------------------------ recovery
 
@@ -157,6 +159,18 @@ def test_a_long_log_is_fetched_piece_by_piece():
     effects = given_log(host, taker)
     assert len(delivered(effects)) == 2
     assert [fetch.position for fetch in sent(effects, FetchLog)] == [2]
+
+
+def test_a_log_that_repeats_an_entry_is_refused_and_changes_nothing():
+    """Also not when the group asks next: whoever lies does not keep it from asking somebody else."""
+    host = Host("n1")
+    entries = [log_entry(10 + counter, envelope_of(counter, "a")) for counter in range(2)]
+    host.receive("n2", chunk_of(*entries))
+    before = state_of(host.machine)
+    again = log_entry(15, envelope_of(1, "a"))
+    with pytest.raises(RemoteProtocolError, match="delivered before"):
+        host.receive("n2", chunk_of(again, position=2, head=9))
+    assert state_of(host.machine) == before
 
 
 @pytest.mark.parametrize(("bytes_max", "count"), [(1, 1), (320, 2), (1 << 20, 5)])

@@ -97,6 +97,9 @@ class Copying(ABC, Generic[R]):
     def install(self, replica: R, snapshot: Snapshot, source: str) -> None:
         """The log is here as far as the state goes: see GroupLog.take_state. From here on entries are replayed."""
 
+    def check_news(self, replica: R, chunk: LogChunk) -> None:
+        """Refuse it, before anything changes, if what comes next in it cannot."""
+
     def progressed(self, replica: R) -> None:
         """Something came that others may have waited for."""
 
@@ -120,6 +123,7 @@ class Copying(ABC, Generic[R]):
         replica = self.machine.log_given_to(chunk, event.source)
         check_piece(chunk, may_lack_checksum=self.may_lack_checksum)
         self.check_entries(replica, chunk.entries)
+        self.check_news(replica, chunk)
         self.heard(replica, event.source, chunk.head)
         replica.head = chunk.head
         target = self.target(replica)
@@ -132,13 +136,18 @@ class Copying(ABC, Generic[R]):
             self._replay(replica, chunk, target, event.source)
         self.progressed(replica)
 
-    def _replay(self, replica: R, chunk: LogChunk, target: int, source: str) -> None:
+    def news_in(self, replica: R, chunk: LogChunk, target: int) -> list[LogEntry]:
+        """Those that come next here."""
         known = replica.position - chunk.position
         news: list[LogEntry] = []
         for entry in chunk.entries[known:] if known >= 0 else ():
             if replica.position + len(news) >= target or not self.is_for_us(replica, entry):
                 break
             news.append(entry)
+        return news
+
+    def _replay(self, replica: R, chunk: LogChunk, target: int, source: str) -> None:
+        news = self.news_in(replica, chunk, target)
         self.replay(replica, news)
         if news and replica.position < min(chunk.head, target):
             self.fetching.fetch_next(replica, source, chunk.ByteSize())

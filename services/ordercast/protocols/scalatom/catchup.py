@@ -21,7 +21,7 @@ from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.replica import Replica
 from ordercast.protocols.scalatom.snapshot import Snapshots
 from ordercast.v1.common_pb2 import Header
-from ordercast.v1.sequencer_pb2 import LogEntry, Snapshot
+from ordercast.v1.sequencer_pb2 import LogChunk, LogEntry, Snapshot
 
 if TYPE_CHECKING:
     from ordercast.protocols.scalatom.machine import Scalatom
@@ -83,12 +83,17 @@ class CatchUp(Copying[Replica]):
 
     def replay(self, replica: Replica, entries: Sequence[LogEntry]) -> None:
         machine = self.machine
-        if any(replica.is_in_prefix(entry.envelope.header.id) for entry in entries):
-            raise RemoteProtocolError("an entry that was delivered before")
         for entry in entries:
             machine.deliver(replica, entry.order_key, entry.envelope)
         machine.raise_clock(replica, sn_of(replica.last_key) + 1)
         machine.touched[replica.name] = None
+
+    def check_news(self, replica: Replica, chunk: LogChunk) -> None:
+        if replica.is_stopped or replica.copied is not None or chunk.begins > replica.position:
+            return  # Nothing of it is replayed.
+        news = self.news_in(replica, chunk, CLOCK_MAX)
+        if any(replica.is_in_prefix(entry.envelope.header.id) for entry in news):
+            raise RemoteProtocolError("an entry that was delivered before")
 
     def progressed(self, replica: Replica) -> None:
         self.machine.hand_over.on_progress(replica)
