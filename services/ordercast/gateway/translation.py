@@ -108,9 +108,8 @@ class Translation:
             if not request.cells:
                 text = "say in `cells` how the messages are numbered: some of these groups share a cell"
                 raise Wrong(PUBLISH_STATUS_INVALID_ARGUMENT, f"{text} ({', '.join(there)})")
-            raise Wrong(
-                PUBLISH_STATUS_NOT_FOUND, f"{', '.join(request.groups)}: not in {', '.join(request.cells)}"
-            )
+            moved = f"{', '.join(request.groups)} do not live in {', '.join(request.cells)}"
+            raise Wrong(PUBLISH_STATUS_NOT_FOUND, f"{moved}: a group was deleted, and made again elsewhere")
 
     def place_of(self, name: str) -> GroupPlace:
         """For clients: where a group lives."""
