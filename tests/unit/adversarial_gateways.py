@@ -11,7 +11,7 @@ from ordercast.client.errors import OrdercastError, Unavailable
 from ordercast.client.session import Session
 from ordercast.client.types import Receipt
 from ordercast.core.ids import envelope_id, order_key, pack_u64, unpack_u64
-from ordercast.gateway.producer import Producer, Waiting
+from ordercast.gateway.producer import Producer, WaitingRequest
 from ordercast.protocols.celllog.idempotence import ProducerTable
 from ordercast.v1.common_pb2 import REFUSAL_FENCED, REFUSAL_UNSPECIFIED, Message, ProducerRange
 from ordercast.v1.gateway_pb2 import (
@@ -50,7 +50,7 @@ class Stream:
 
 @dataclass
 class Accepted:
-    item: Waiting
+    item: WaitingRequest
     stream: Stream
 
 
@@ -73,7 +73,7 @@ class GatewayModel:
         request = stream.requests.popleft()
         groups = tuple(request.groups)
         producer = self.producer(request.producer)
-        item = Waiting(
+        item = WaitingRequest(
             str(stream.number),
             request.producer,
             request.epoch,
@@ -147,7 +147,7 @@ class GatewayModel:
         if first.spans:
             accepted.stream.owed -= item.cost
 
-    def _base(self, item: Waiting, status: int, **more: int | bytes) -> PublishReply:
+    def _base(self, item: WaitingRequest, status: int, **more: int | bytes) -> PublishReply:
         return PublishReply(
             producer=item.producer,
             groups=item.groups,
@@ -159,7 +159,7 @@ class GatewayModel:
             **more,
         )
 
-    def reply(self, stream: Stream, item: Waiting, status: int, **more: int | bytes) -> None:
+    def reply(self, stream: Stream, item: WaitingRequest, status: int, **more: int | bytes) -> None:
         stream.owed -= item.cost
         stream.replies.append(PublishStreamResponse(replies=[self._base(item, status, **more)]))
 
@@ -191,7 +191,7 @@ class World:
     def _new_tables(self) -> dict[str, ProducerTable]:
         return {group: ProducerTable(group, 10**12, 1024) for group in GROUPS}
 
-    def deliver(self, item: Waiting) -> dict:
+    def deliver(self, item: WaitingRequest) -> dict:
         self.sn += 1
         key = order_key(self.sn, envelope_id(1, self.sn))
         range_ = ProducerRange(

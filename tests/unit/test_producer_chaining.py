@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordercast.core.ids import envelope_id
-from ordercast.gateway.producer import Groups, Producer, Waiting
+from ordercast.gateway.producer import Groups, Producer, WaitingRequest
 
 A, B, C, AB, BC = ("a",), ("b",), ("c",), ("a", "b"), ("b", "c")
 
@@ -25,7 +25,9 @@ def producer_of(waiting: list[Sent], undecided: list[Sent]) -> Producer:
     for number, envelope in enumerate(undecided):
         producer.undecided[envelope_id(1, number)] = (envelope.groups, not envelope.unordered)
     for number, item in enumerate(waiting):
-        producer.waiting.append(Waiting("c1", b"p", 0, item.groups, number, [], item.unordered, b"", b"", size=1))
+        producer.waiting.append(
+            WaitingRequest("c1", b"p", 0, item.groups, number, [], item.unordered, b"", b"", size=1)
+        )
     return producer
 
 
@@ -128,7 +130,7 @@ def test_whatever_is_decided_first_envelopes_of_shared_groups_leave_in_the_order
     under_way: dict[bytes, list[int]] = {}
     counter = count()
     while producer.waiting or producer.undecided:
-        by_set: dict[Groups, list[Waiting]] = {}
+        by_set: dict[Groups, list[WaitingRequest]] = {}
         for item in producer.ready():
             by_set.setdefault(item.groups, []).append(item)
         for groups, items in by_set.items():
@@ -149,8 +151,8 @@ def test_whatever_is_decided_first_envelopes_of_shared_groups_leave_in_the_order
     assert sorted(left) == list(range(len(sent)))
 
 
-def waiting_for(groups: Groups, number: int = 0) -> Waiting:
-    return Waiting("c1", b"p", 0, groups, number, [], False, b"", b"", size=1)
+def waiting_for(groups: Groups, number: int = 0) -> WaitingRequest:
+    return WaitingRequest("c1", b"p", 0, groups, number, [], False, b"", b"", size=1)
 
 
 def test_a_producer_that_is_held_up_goes_on_with_what_comes_newly():

@@ -333,13 +333,13 @@ def test_whoever_lost_what_was_stored_does_not_count_towards_a_majority(gateway)
 def test_whoever_stops_waiting_is_told_that_the_cluster_goes_on(
     error: BaseException, capsys: pytest.CaptureFixture[str]
 ):
-    with pytest.raises(type(error)), waiting.Waiting(None, "look there"):
+    with pytest.raises(type(error)), waiting.WaitDisplay(None, "look there"):
         raise error
     assert capsys.readouterr().err == "the cluster goes on with it: look there\n"
 
 
 def test_a_refusal_is_not_taken_for_something_that_goes_on(capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(FailedPrecondition), waiting.Waiting(None, "look there"):
+    with pytest.raises(FailedPrecondition), waiting.WaitDisplay(None, "look there"):
         raise FailedPrecondition("no")
     assert capsys.readouterr().err == ""
 
@@ -349,7 +349,7 @@ def test_numbers_that_rise_are_told_less_often_than_stages(
 ):
     now = 100.0
     monkeypatch.setattr(waiting.time, "monotonic", lambda: now)
-    with waiting.Waiting(None, "look there") as shown:
+    with waiting.WaitDisplay(None, "look there") as shown:
         shown.tell("copies")
         shown.tell("copies", "1 of 9")
         shown.tell("copies", "2 of 9")
@@ -363,7 +363,7 @@ def test_numbers_that_rise_are_told_less_often_than_stages(
 def test_on_a_terminal_one_line_changes(monkeypatch: pytest.MonkeyPatch):
     written = io.StringIO()
     monkeypatch.setattr(consoles, "err", Console(file=written, force_terminal=True))
-    with waiting.Waiting(None, "look there") as shown:
+    with waiting.WaitDisplay(None, "look there") as shown:
         shown.tell("n4 [copies]", "1 of 9")
     assert "n4 [copies] (1 of 9)" in written.getvalue()
 
@@ -419,7 +419,7 @@ def test_a_gateway_that_is_behind_does_not_end_the_waiting(monkeypatch: pytest.M
         def describe_group(self, name: str) -> Any:
             return DescribeGroupResponse(group=next(seen))
 
-    with waiting.Waiting(None, "hint") as patience:
+    with waiting.WaitDisplay(None, "hint") as patience:
         assert changes.wait_for_change(Gateways(), begun, patience) == after  # type: ignore[arg-type]
 
 

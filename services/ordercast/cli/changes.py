@@ -9,7 +9,7 @@ from ordercast.core.members import kind_of, learners_of
 from ordercast.core.members.kind import Superseded
 
 if TYPE_CHECKING:
-    from ordercast.cli.waiting import Waiting
+    from ordercast.cli.waiting import WaitDisplay
     from ordercast.client.sync import SyncConnection
     from ordercast.v1.gateway_pb2 import DescribeGroupResponse, ReplicaStatus
     from ordercast.v1.membership_pb2 import Configuration, Group
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # --------------------------------------------------------------------------------------------------- waiting
 
 
-def wait_for_change(client: "SyncConnection", begun: "Group", waiting: "Waiting") -> "Group":
+def wait_for_change(client: "SyncConnection", begun: "Group", waiting: "WaitDisplay") -> "Group":
     """Until the change is done that was answered with `begun`; the group as it is then."""
     wanted = kind_of(begun).wanted(begun)
     describe = describing(client, begun)

@@ -21,7 +21,7 @@ from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, print_json, print_table, say
 from ordercast.cli.placed import groups_text
 from ordercast.cli.views import follow, token_holder
-from ordercast.cli.waiting import NoWait, Patience, Waiting, note
+from ordercast.cli.waiting import NoWait, Patience, WaitDisplay, note
 from ordercast.core.ids import group_name
 from ordercast.core.members import kind_of
 
@@ -360,7 +360,7 @@ def _change(
         group = client.change_replicas(name, change, node=node, to=to)
         what = _what_changes(name, group)
         if wait:
-            with Waiting(timeout, f"`ordercast {what} describe {group.name}` shows how far it is") as waiting:
+            with WaitDisplay(timeout, f"`ordercast {what} describe {group.name}` shows how far it is") as waiting:
                 group = wait_for_change(client, group, waiting)
     if json:
         print_json(group_document(group))

@@ -12,7 +12,7 @@ from ordercast.cli.connection import Connection, connected
 from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, print_json, print_table, say
 from ordercast.cli.placed import placed_in
-from ordercast.cli.waiting import NoWait, Patience, Waiting, note
+from ordercast.cli.waiting import NoWait, Patience, WaitDisplay, note
 
 if TYPE_CHECKING:
     from ordercast.client.sync import SyncConnection
@@ -74,7 +74,7 @@ def drain(
             cluster = client.cluster()
             left = held_by(name, cluster)
         else:
-            with Waiting(timeout, f"`ordercast node list` shows what is left on {name}") as waiting:
+            with WaitDisplay(timeout, f"`ordercast node list` shows what is left on {name}") as waiting:
                 node = _wait_until_empty(client, node, waiting)
     if json:
         print_json(node_document(node) | {"groups": left})
@@ -158,7 +158,7 @@ def _confirm(client: "SyncConnection", name: str) -> None:
 # ---------------------------------------------------------------------------------------------------- emptying
 
 
-def _wait_until_empty(client: "SyncConnection", begun: "Node", waiting: Waiting) -> "Node":
+def _wait_until_empty(client: "SyncConnection", begun: "Node", waiting: WaitDisplay) -> "Node":
     stuck_since: float | None = None
     while True:
         cluster = client.cluster()

@@ -7,7 +7,7 @@ import typer
 from ordercast.cli.changes import wait_for_change
 from ordercast.cli.connection import Connection, connected
 from ordercast.cli.output import Json, print_json, print_table, say
-from ordercast.cli.waiting import Patience, Waiting, note
+from ordercast.cli.waiting import Patience, WaitDisplay, note
 
 if TYPE_CHECKING:
     from ordercast.client.sync import SyncConnection
@@ -60,7 +60,7 @@ def _execute(
     """One change at a time, in the order of the plan. What is done is added to `done`."""
     from ordercast.client.errors import NotFound
 
-    with Waiting(timeout, HINT) as waiting:
+    with WaitDisplay(timeout, HINT) as waiting:
         for number, move in enumerate(moves, 1):
             note(f"{number} of {len(moves)}: {move.group} from {move.node} to {move.to}; {move.why}")
             try:

@@ -33,7 +33,7 @@ Patience = Annotated[
 ]
 
 
-class Waiting:
+class WaitDisplay:
     """Progress on stderr: a line that changes on a terminal, otherwise a line for each stage."""
 
     def __init__(self, timeout_s: float | None, hint: str) -> None:

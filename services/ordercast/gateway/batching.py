@@ -13,7 +13,7 @@ from ordercast.core.machine import Observe
 from ordercast.core.submission import Groups
 from ordercast.core.tracing import KEPT
 from ordercast.gateway.opened import Open
-from ordercast.gateway.producer import Producer, Waiting
+from ordercast.gateway.producer import Producer, WaitingRequest
 from ordercast.gateway.ranges import ranges_of, targets_of
 from ordercast.gateway.turns import as_fit
 from ordercast.protocols.celllog.forgetting import CLIENTS_LEVEL
@@ -42,7 +42,7 @@ class Batching:
         self.may_fill = False
         self.came: dict[bytes, Producer] = {}
 
-    def add(self, producer: Producer, item: Waiting) -> None:
+    def add(self, producer: Producer, item: WaitingRequest) -> None:
         self.waiting_bytes += item.size
         self.waiting[producer.id] = producer
         # Others could not leave before it came, and to look at all that waits with each request would take long.
@@ -78,7 +78,7 @@ class Batching:
     def _fill_envelopes(self, producers: Collection[Producer]) -> None:
         """[E6] By cells, from all these producers; what arrives meanwhile fills the next envelope."""
         while self.waiting and len(self.machine.open) < self.settings.envelopes_open_max:
-            filled: dict[Groups, list[Waiting]] = {}
+            filled: dict[Groups, list[WaitingRequest]] = {}
             #: How much each client has under way, or None if nothing more of it may leave.
             clients: dict[str, int | None] = {}
             first: dict[Groups, int] = {}
@@ -101,7 +101,7 @@ class Batching:
             if not sent:
                 return
 
-    def _client(self, item: Waiting) -> str:
+    def _client(self, item: WaitingRequest) -> str:
         """The producer's, as it is now: its requests may have come over several connections, but stay in order."""
         return self.machine.intake.producers[item.producer].owner
 
@@ -124,7 +124,7 @@ class Batching:
 
     # --------------------------------------------------------------------------------------------- an envelope
 
-    def submit(self, cells: Groups, items: list[Waiting]) -> bool:
+    def submit(self, cells: Groups, items: list[WaitingRequest]) -> bool:
         machine, submission = self.machine, self.machine.submission
         coordinator = submission.choose(cells)
         if coordinator is None:
@@ -167,7 +167,7 @@ class Batching:
             machine.out.append(submitted)
         return True
 
-    def _take_out(self, item: Waiting, producer: Producer, id_: bytes) -> None:
+    def _take_out(self, item: WaitingRequest, producer: Producer, id_: bytes) -> None:
         """It leaves in this envelope."""
         producer.waiting.remove(item)
         self.waiting_bytes -= item.size
@@ -179,7 +179,7 @@ class Batching:
         ordered = not item.unordered or producer.undecided.get(id_, (item.cells, False))[1]
         producer.undecided[id_] = (item.cells, ordered)
 
-    def _trace_of(self, id_: bytes, items: list[Waiting]) -> bytes:
+    def _trace_of(self, id_: bytes, items: list[WaitingRequest]) -> bytes:
         """Whether its trace is kept: since a client's own is, or because it is one of the share that are."""
         asked = next((item.trace for item in items if item.trace), b"")
         if asked:

@@ -17,7 +17,7 @@ from ordercast.core.quorums import majority
 from ordercast.core.submission import Groups
 from ordercast.gateway.checking import limits_of_messages, what_is_wrong, wrong_with_messages
 from ordercast.gateway.pressure import RETRY_S_MAX, RETRY_S_MIN, RETRY_S_UNKNOWN
-from ordercast.gateway.producer import Producer, Waiting
+from ordercast.gateway.producer import Producer, WaitingRequest
 from ordercast.gateway.turns import Refusals, client_of
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_INVALID_ARGUMENT,
@@ -89,7 +89,7 @@ class Intake:
             return
         machine.note_client(event.source)
         producer = self._producer(request.producer, event.source)
-        item = Waiting(
+        item = WaitingRequest(
             event.source,
             request.producer,
             request.epoch,
@@ -134,7 +134,7 @@ class Intake:
             return f"{wrong}. Protocols that order across groups: {', '.join(across)}"
         return wrong
 
-    def _refuse_for_now(self, producer: Producer, item: Waiting, refusal: Refusal) -> None:
+    def _refuse_for_now(self, producer: Producer, item: WaitingRequest, refusal: Refusal) -> None:
         """It comes again, as it is or message by message, and nothing that was sent behind it may overtake it."""
         producer.refuse(item)
         self.refusals.add(item.client, producer.id)
@@ -148,7 +148,7 @@ class Intake:
             producer.refused.never_comes(cells_of(groups), request.epoch, request.first_sequence, count)
         self._refuse(client, request, Refusal(PUBLISH_STATUS_INVALID_ARGUMENT, wrong))
 
-    def _refusal_of(self, producer: Producer, item: Waiting) -> Refusal | None:
+    def _refusal_of(self, producer: Producer, item: WaitingRequest) -> Refusal | None:
         """Why it cannot be taken now. It comes again, and what was sent after it must not overtake it."""
         if self.is_stopping:
             return STOPPING
@@ -208,7 +208,7 @@ class Intake:
 
     # ---------------------------------------------------------------------------------------------- refusals
 
-    def _refuse(self, client: str, request: PublishRequest | Waiting, refusal: Refusal) -> None:
+    def _refuse(self, client: str, request: PublishRequest | WaitingRequest, refusal: Refusal) -> None:
         reply = PublishReply(
             producer=request.producer,
             groups=request.groups,
@@ -237,7 +237,7 @@ class Intake:
             if not producer.waiting:
                 batching.waiting.pop(producer.id, None)
 
-    def _give_back(self, item: Waiting, refusal: Refusal) -> None:
+    def _give_back(self, item: WaitingRequest, refusal: Refusal) -> None:
         self.pressure.gave(item.taken, self.machine.now)
         self.machine.batching.waiting_bytes -= item.size
         self._refuse(item.client, item, refusal)

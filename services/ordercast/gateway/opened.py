@@ -6,7 +6,7 @@ from ordercast.core.cells import groups_within
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX
 from ordercast.core.submission import Submitted
-from ordercast.gateway.producer import Waiting
+from ordercast.gateway.producer import WaitingRequest
 from ordercast.v1.sequencer_pb2 import EnvelopeDelivered
 
 
@@ -15,7 +15,7 @@ class Open(Submitted):
     """An envelope that is not finished, with what the gateway has to know to answer it."""
 
     #: The requests in it, one list per range of the header.
-    requests: list[list[Waiting]] = field(default_factory=list)
+    requests: list[list[WaitingRequest]] = field(default_factory=list)
 
     def is_for(self, name: str) -> bool:
         """Whether it is for this group or cell."""

@@ -37,7 +37,7 @@ def label_of(client: str) -> bytes:
 
 
 @dataclass(slots=True, eq=False)  # Each is itself alone: comparing their contents would take long.
-class Waiting:
+class WaitingRequest:
     """One request, accepted and not yet in an envelope."""
 
     client: str
@@ -66,7 +66,7 @@ class Waiting:
         """Towards a request to other cells."""
         return not (self.unordered or unordered) and any(cell in cells for cell in self.cells)
 
-    def may_not_overtake(self, other: "Waiting") -> bool:
+    def may_not_overtake(self, other: "WaitingRequest") -> bool:
         return self.cells == other.cells or self.is_ordered_with(other.cells, other.unordered)
 
     @property
@@ -93,13 +93,13 @@ class Producer:
     owner: str
     #: What this producer has seen, as its domain's submission keeps it.
     seen: Any = None
-    waiting: list[Waiting] = field(default_factory=list)
+    waiting: list[WaitingRequest] = field(default_factory=list)
     #: Envelopes of ours that are not decided: their cells, and whether order matters across sets.
     undecided: dict[bytes, tuple[Groups, bool]] = field(default_factory=dict)
     #: The latest of those that was decided, and when: what waited may have waited for it.
     decided: tuple[bytes, float] = (b"", 0.0)
     #: Everything that has no answer yet, waiting or in an envelope.
-    requests: dict[RequestKey, Waiting] = field(default_factory=dict)
+    requests: dict[RequestKey, WaitingRequest] = field(default_factory=dict)
     #: What was refused and did not come again.
     refused: Refused = field(default_factory=Refused)
     #: Messages without a receipt.
@@ -107,15 +107,15 @@ class Producer:
     #: Nothing that waits may leave, as long as nothing more comes and nothing is decided.
     is_held_up: bool = False
 
-    def is_behind_refused(self, item: Waiting) -> bool:
+    def is_behind_refused(self, item: WaitingRequest) -> bool:
         """After a refusal, what may not overtake it is refused as well, until it comes again."""
         return not item.open_token and self.refused.is_before(item)
 
-    def refuse(self, item: Waiting) -> None:
+    def refuse(self, item: WaitingRequest) -> None:
         if not item.open_token:
             self.refused.add(item)
 
-    def accept(self, item: Waiting) -> None:
+    def accept(self, item: WaitingRequest) -> None:
         """What came again need not come again. Opening a set starts it afresh."""
         if item.open_token:
             self.refused.forget(item.cells)
@@ -126,7 +126,7 @@ class Producer:
         self.waiting.append(item)
         self.is_held_up = False
 
-    def give_up(self, names: Collection[str]) -> tuple[list[Waiting], list[Waiting]]:
+    def give_up(self, names: Collection[str]) -> tuple[list[WaitingRequest], list[WaitingRequest]]:
         """Forget what waits for one of these groups or cells, what waits behind that, and that such a one may come
         again.
 
@@ -134,8 +134,8 @@ class Producer:
         decided. C is closed, and m1 is given up here. If m2 then left it would come before m1.
         """
         self.refused.forget_for(names)
-        gone: list[Waiting] = []
-        behind: list[Waiting] = []
+        gone: list[WaitingRequest] = []
+        behind: list[WaitingRequest] = []
         for item in self.waiting:
             if item.is_for(names):
                 gone.append(item)
@@ -154,7 +154,7 @@ class Producer:
             self.decided = (id_, now)
             self.is_held_up = False
 
-    def waited_for(self, item: Waiting) -> str:
+    def waited_for(self, item: WaitingRequest) -> str:
         """Of a request that leaves now, for whoever looks on: what was decided last while it was here."""
         id_, at = self.decided
         return f"message:{id_.hex()}" if id_ and at > item.taken.at else ""
@@ -164,7 +164,7 @@ class Producer:
         """All it sent has its receipt, and with it the token that says what it has seen."""
         return not (self.waiting or self.undecided or self.outstanding or self.refused)
 
-    def ready(self) -> list[Waiting]:
+    def ready(self) -> list[WaitingRequest]:
         """What may leave now, in order.
 
         A message may not overtake: with m1 to {A}, m2 to {A, B}, m3 to {A} waiting, m3 must not ride with m1.
@@ -174,7 +174,7 @@ class Producer:
             return []  # With many destination sets hundreds wait, and would be looked at with every answer.
         if len(self.waiting) == 1 and not self.undecided:
             return [self.waiting[0]]  # As it mostly is, and all that waits is looked at often.
-        taken: list[Waiting] = []
+        taken: list[WaitingRequest] = []
         busy = dict.fromkeys(self.busy_sets())
         claims: dict[str, Groups] = dict.fromkeys(self.busy_cells(), _HELD_BACK)
         for item in self.waiting:
@@ -189,11 +189,11 @@ class Producer:
         self.is_held_up = not taken
         return taken
 
-    def hold_back(self, item: Waiting, claims: dict[str, Groups]) -> None:
+    def hold_back(self, item: WaitingRequest, claims: dict[str, Groups]) -> None:
         """Whatever comes later and shares a cell with it stays behind it."""
         claims.update(dict.fromkeys(item.cells, _HELD_BACK))
 
-    def may_join(self, item: Waiting, claims: dict[str, Groups]) -> bool:
+    def may_join(self, item: WaitingRequest, claims: dict[str, Groups]) -> bool:
         """No earlier message outside this envelope shares a cell with it."""
         return all(claims.get(cell, item.cells) == item.cells for cell in item.cells)
 

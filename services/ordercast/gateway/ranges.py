@@ -3,23 +3,23 @@
 from collections.abc import Sequence
 
 from ordercast.core.submission import Groups
-from ordercast.gateway.producer import Waiting, label_of
+from ordercast.gateway.producer import WaitingRequest, label_of
 from ordercast.v1.common_pb2 import ProducerRange
 
 
-def targets_of(items: Sequence[Waiting], cells: Groups) -> list[Groups]:
+def targets_of(items: Sequence[WaitingRequest], cells: Groups) -> list[Groups]:
     """Each set of groups once, in the order they come; none if all of it is simply for the cells."""
     targets = list(dict.fromkeys(item.groups for item in items))
     return targets if targets != [cells] else []
 
 
 def ranges_of(
-    items: Sequence[Waiting], targets: Sequence[Groups], *, names_clients: bool
-) -> tuple[list[ProducerRange], list[list[Waiting]]]:
+    items: Sequence[WaitingRequest], targets: Sequence[Groups], *, names_clients: bool
+) -> tuple[list[ProducerRange], list[list[WaitingRequest]]]:
     """The ranges, and the requests of each. Requests that follow on each other become one range."""
     indices = {groups: index for index, groups in enumerate(targets)}
     ranges: list[ProducerRange] = []
-    requests: list[list[Waiting]] = []
+    requests: list[list[WaitingRequest]] = []
     for item in items:
         range_ = ranges[-1] if ranges else None
         if range_ is not None and _follows(item, range_, requests[-1][-1]):
@@ -41,7 +41,7 @@ def ranges_of(
     return ranges, requests
 
 
-def _follows(item: Waiting, range_: ProducerRange, last: Waiting) -> bool:
+def _follows(item: WaitingRequest, range_: ProducerRange, last: WaitingRequest) -> bool:
     return (
         not item.open_token
         and not range_.open_token

@@ -18,7 +18,7 @@ from ordercast.v1.gateway_pb2 import (
 )
 
 
-class Run(NamedTuple):
+class AnsweredRun(NamedTuple):
     """Messages of one range, one after the other, for the same groups."""
 
     first_sequence: int
@@ -58,14 +58,14 @@ class Answers:
             return [_about(base, run) for run in self._runs(index)]
         return [self._receipt(base, run, there) for run in self._runs(index) for run in _split(run, there)]
 
-    def _runs(self, index: int) -> Iterator[Run]:
+    def _runs(self, index: int) -> Iterator[AnsweredRun]:
         range_ = self.opened.envelope.header.ranges[index]
         at = range_.first_sequence
         if not range_.runs:
             groups = self.opened.requests[index][0].groups
-            yield Run(at, range_.count, groups)
+            yield AnsweredRun(at, range_.count, groups)
         for target, count in runs_of(range_):
-            yield Run(at, count, self._targets[target])
+            yield AnsweredRun(at, count, self._targets[target])
             at += count
 
     def _placed(self, cell: str, range_: ProducerRange, outcome: RangeOutcome) -> list[Placed]:
@@ -77,7 +77,7 @@ class Answers:
             for s in outcome.spans
         ]
 
-    def _receipt(self, base: PublishReply, run: Run, there: dict[str, list[Placed]]) -> PublishReply:
+    def _receipt(self, base: PublishReply, run: AnsweredRun, there: dict[str, list[Placed]]) -> PublishReply:
         receipt = _about(base, run)
         parts = {cell: _part(places, run.first_sequence) for cell, places in there.items()}
         duplicates = [part.duplicate for part in parts.values()]
@@ -94,7 +94,7 @@ class Answers:
         return receipt
 
 
-def _split(run: Run, there: dict[str, list[Placed]]) -> Iterator[Run]:
+def _split(run: AnsweredRun, there: dict[str, list[Placed]]) -> Iterator[AnsweredRun]:
     """Where one of the cells has another place, another receipt begins.
 
     If there is no order across cells, what came first in one may be the repetition in another.
@@ -104,7 +104,7 @@ def _split(run: Run, there: dict[str, list[Placed]]) -> Iterator[Run]:
     starts = {start for start in starts if run.first_sequence < start < end} | {run.first_sequence}
     bounds = [*sorted(starts), end]
     for low, high in pairwise(bounds):
-        yield Run(low, high - low, run.groups)
+        yield AnsweredRun(low, high - low, run.groups)
 
 
 def _part(places: list[Placed], sequence: int) -> Placed:
@@ -112,7 +112,7 @@ def _part(places: list[Placed], sequence: int) -> Placed:
     return places[bisect_right(places, sequence, key=lambda place: place.first_sequence) - 1]
 
 
-def _about(base: PublishReply, run: Run) -> PublishReply:
+def _about(base: PublishReply, run: AnsweredRun) -> PublishReply:
     reply = PublishReply()
     reply.CopyFrom(base)
     reply.groups[:] = run.groups

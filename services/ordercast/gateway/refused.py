@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from ordercast.core.submission import Groups
 
 if TYPE_CHECKING:
-    from ordercast.gateway.producer import Waiting
+    from ordercast.gateway.producer import WaitingRequest
 
 #: Places that are remembered one by one. With more, everything new is refused until they come again.
 REFUSED_MAX = 256
 
 
 @dataclass(slots=True)
-class Place:
+class RefusedPlace:
     """Sequences of one set of cells under one epoch, from `first` to before `end`, that are to come again."""
 
     cells: Groups
@@ -40,7 +40,7 @@ class Refused:
     __slots__ = ("_places",)
 
     def __init__(self) -> None:
-        self._places: list[Place] = []
+        self._places: list[RefusedPlace] = []
 
     def __len__(self) -> int:
         return len(self._places)
@@ -48,7 +48,7 @@ class Refused:
     def clear(self) -> None:
         self._places.clear()
 
-    def is_before(self, item: "Waiting") -> bool:
+    def is_before(self, item: "WaitingRequest") -> bool:
         """Whether something has to come again first."""
         for place in self._places:
             if place.cells == item.cells:
@@ -60,26 +60,26 @@ class Refused:
                 return True
         return len(self._places) >= REFUSED_MAX
 
-    def add(self, item: "Waiting") -> None:
+    def add(self, item: "WaitingRequest") -> None:
         """What came again, and is refused once more, keeps its place."""
         known = self._place_of(item)
         if known is not None:
             _, _, first, end = item.extent
             known.first, known.end = min(known.first, first), max(known.end, end)
         elif len(self._places) < REFUSED_MAX:
-            self._places.append(Place(*item.extent, item.unordered, item.groups))
+            self._places.append(RefusedPlace(*item.extent, item.unordered, item.groups))
 
-    def add_in_front(self, items: Iterable["Waiting"]) -> None:
+    def add_in_front(self, items: Iterable["WaitingRequest"]) -> None:
         """They were taken before what is here was refused, so they have to come again before it."""
         later, self._places = self._places, []
         for item in items:
             self.add(item)
         self._places = [*self._places, *later][:REFUSED_MAX]
 
-    def _place_of(self, item: "Waiting") -> Place | None:
+    def _place_of(self, item: "WaitingRequest") -> RefusedPlace | None:
         return next((place for place in self._places if place.overlaps(*item.extent)), None)
 
-    def came_again(self, item: "Waiting") -> None:
+    def came_again(self, item: "WaitingRequest") -> None:
         """Up to its end. The rest of a place stays where it is."""
         _, _, _, end = item.extent
         for place in self._places:

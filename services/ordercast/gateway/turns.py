@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ordercast.gateway.pressure import Pressure
-from ordercast.gateway.producer import Waiting
+from ordercast.gateway.producer import WaitingRequest
 from ordercast.gateway.settings import GatewaySettings
 
 
@@ -47,12 +47,15 @@ class Refusals:
 class Fit(NamedTuple):
     """What goes into an envelope, and whether that is enough to leave at once, whatever else there is to do."""
 
-    items: list[Waiting]
+    items: list[WaitingRequest]
     is_full: bool
 
 
 def as_fit(
-    items: Sequence[Waiting], settings: GatewaySettings, pressure: Pressure, client: Callable[[Waiting], str]
+    items: Sequence[WaitingRequest],
+    settings: GatewaySettings,
+    pressure: Pressure,
+    client: Callable[[WaitingRequest], str],
 ) -> Fit:
     """From the front of what each client has, so that no producer's message overtakes another.
 
@@ -64,7 +67,7 @@ def as_fit(
     count, size = sum(len(item.messages) for item in items), sum(item.size for item in items)
     if count <= min(settings.envelope_messages_max, room) and size <= settings.envelope_bytes_max:
         return Fit(list(items), count >= enough or size >= settings.envelope_bytes_max)
-    by_client: dict[str, list[Waiting]] = {}
+    by_client: dict[str, list[WaitingRequest]] = {}
     for item in items:
         by_client.setdefault(client(item), []).append(item)
     names = list(by_client)

@@ -98,7 +98,7 @@ class StateChanged(Effect):
 
 
 @dataclass(slots=True)
-class Waiting:
+class WaitingCommand:
     """A command that has no answer yet: a client's, by its tag, or a duty of ours, by what it is about."""
 
     command: Command
@@ -124,7 +124,7 @@ class Heard:
 class Batch:
     """Commands for one slot."""
 
-    commands: list[Waiting] = field(default_factory=list)
+    commands: list[WaitingCommand] = field(default_factory=list)
     size: int = 0
 
 
@@ -140,7 +140,7 @@ class Membership:
         self.incarnation = 0
         self.leader: str | None = None
         #: What is in the log or on its way there, by its tag; and what goes there next.
-        self.flight: tuple[bytes, list[Waiting]] | None = None
+        self.flight: tuple[bytes, list[WaitingCommand]] | None = None
         self.next = Batch()
         self.duties: dict[str, None] = {}
         self.heard: dict[str, Heard] = {}
@@ -218,7 +218,7 @@ class Membership:
             self.out.append(NotLeading(event.tag, self.leader))
         elif (why_not := self._why_not_now(event.command)) is not None:
             self._refuse(event.tag, Code.FAILED_PRECONDITION, why_not)
-        elif not self._queue(Waiting(event.command, event.tag)):
+        elif not self._queue(WaitingCommand(event.command, event.tag)):
             self._refuse(event.tag, Code.RESOURCE_EXHAUSTED, "too many commands wait: repeat it later")
 
     def _why_not_now(self, command: Command) -> str | None:
@@ -239,7 +239,7 @@ class Membership:
         result = CommandResult(code=code, message=message, revision=self.state.revision)
         self.out.append(Executed(tag, result))
 
-    def _queue(self, waiting: Waiting) -> bool:
+    def _queue(self, waiting: WaitingCommand) -> bool:
         """Whether it fits into the next batch."""
         size = self.next.size + waiting.command.ByteSize() + COMMAND_FRAMING_BYTES
         full = len(self.next.commands) >= self.settings.batch_count_max
@@ -316,7 +316,7 @@ class Membership:
         self._listen()
         self._do_duties()
 
-    def _outcome_unknown(self, commands: list[Waiting]) -> None:
+    def _outcome_unknown(self, commands: list[WaitingCommand]) -> None:
         """Executed or not: only the state can tell, and what it does not remember may be repeated."""
         for one in commands:
             if one.tag is None:
@@ -325,7 +325,7 @@ class Membership:
             answer = Executed(one.tag, result) if result is not None else NotLeading(one.tag, self.leader)
             self.out.append(answer)
 
-    def _land(self) -> list[Waiting]:
+    def _land(self) -> list[WaitingCommand]:
         """Nothing is under way any more. Returns what was."""
         if self.flight is None:
             return []
@@ -428,7 +428,7 @@ class Membership:
         if about not in self.duties:
             # Never used twice: incarnations are unique.
             command.request_id = b"duty" + pack_u64(self.incarnation) + pack_u64(self._number())
-            if self._queue(Waiting(command, None, about)):
+            if self._queue(WaitingCommand(command, None, about)):
                 self.duties[about] = None
 
     def _judge(self, node: Node) -> None:

@@ -15,7 +15,7 @@ from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.kube.api import KubeError, Object, Objects, Place, find_place, list_objects
 from ordercast.cli.kube.belongings import Belongings, judge_belongings
 from ordercast.cli.kube.forward import Tunnel
-from ordercast.cli.kube.metrics import Waiting, judge_leader, read_pages, waiting_document, waiting_row
+from ordercast.cli.kube.metrics import WaitingEnvelopes, judge_leader, read_pages, waiting_document, waiting_row
 from ordercast.cli.kube.pods import (
     Workloads,
     component_document,
@@ -96,7 +96,7 @@ class Installation:
     belongings: Belongings
     cluster: ClusterHealth | None = None
     leader: str | None = None
-    waiting: list[Waiting] = field(default_factory=list)
+    waiting: list[WaitingEnvelopes] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 

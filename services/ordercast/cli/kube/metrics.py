@@ -18,7 +18,7 @@ PAGE_S_MAX = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingEnvelopes:
     """Envelopes that a process has, and has not delivered."""
 
     node: str
@@ -41,7 +41,7 @@ class Said:
     leaders: list[str] = field(default_factory=list)
     #: Whether every member of membership was asked and knows the answer.
     is_complete: bool = True
-    waiting: list[Waiting] = field(default_factory=list)
+    waiting: list[WaitingEnvelopes] = field(default_factory=list)
     #: Why a page could not be read, by pod.
     unread: dict[str, str] = field(default_factory=dict)
 
@@ -103,7 +103,7 @@ def said_by(pages: Mapping[str, Page], members: list[str]) -> Said:
     return found
 
 
-def _waiting(pod: str, samples: list[Any]) -> list[Waiting]:
+def _waiting(pod: str, samples: list[Any]) -> list[WaitingEnvelopes]:
     """By domain, and only where there is something."""
     label = load().attributes[names.ATTRIBUTE_DOMAIN].prometheus
     counts, ages = (
@@ -111,7 +111,7 @@ def _waiting(pod: str, samples: list[Any]) -> list[Waiting]:
         for metric in (names.METRIC_ORDER_WAITING, names.METRIC_ORDER_WAITING_AGE)
     )
     return [
-        Waiting(pod, domain, int(count), ages.get(domain, 0.0))
+        WaitingEnvelopes(pod, domain, int(count), ages.get(domain, 0.0))
         for domain, count in sorted(counts.items())
         if count
     ]
@@ -147,7 +147,7 @@ def judge_leader(said: Said) -> tuple[str | None, list[str], list[str]]:
     return None, [], ["who leads membership is not known: not all of its members say whether they do"]
 
 
-def waiting_row(waiting: Waiting) -> dict[str, str]:
+def waiting_row(waiting: WaitingEnvelopes) -> dict[str, str]:
     return {
         "node": waiting.node,
         "domain": waiting.domain,
@@ -156,7 +156,7 @@ def waiting_row(waiting: Waiting) -> dict[str, str]:
     }
 
 
-def waiting_document(waiting: Waiting) -> dict[str, Any]:
+def waiting_document(waiting: WaitingEnvelopes) -> dict[str, Any]:
     return {
         "node": waiting.node,
         "domain": waiting.domain,

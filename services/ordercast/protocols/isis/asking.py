@@ -25,7 +25,7 @@ from ordercast.v1.isis_pb2 import PartsCast, Seen
 
 if TYPE_CHECKING:
     from ordercast.protocols.isis.machine import Isis
-    from ordercast.protocols.isis.speaking import Waiting
+    from ordercast.protocols.isis.speaking import WaitingCast
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class Asking:
     def __init__(self, machine: "Isis") -> None:
         self.machine = machine
         #: What is not cast before it is answered.
-        self.waiting: list[Waiting] = []
+        self.waiting: list[WaitingCast] = []
         self.questions: dict[str, Question] = {}
         #: By group and asker.
         self.asked: dict[tuple[str, str], Asked] = {}
@@ -63,12 +63,12 @@ class Asking:
         assert view is not None
         return {name: seen.times.get(name, Time()) for name in seen.open if name != group and name in view.groups}
 
-    def wait(self, waiting: "Waiting") -> None:
+    def wait(self, waiting: "WaitingCast") -> None:
         if waiting.asks:
             self.waiting.append(waiting)
             self.machine.wake()
 
-    def forget(self, waiting: "Waiting") -> None:
+    def forget(self, waiting: "WaitingCast") -> None:
         """Somebody else speaks for that client."""
         self.waiting = [one for one in self.waiting if one is not waiting]
 

@@ -38,7 +38,7 @@ class Need:
 
 
 @dataclass(slots=True)
-class Waiting:
+class WaitingCast:
     """A cast that is submitted and not sent."""
 
     group: str
@@ -61,8 +61,8 @@ class Speaking:
     def __init__(self, machine: "Isis") -> None:
         self.machine = machine
         #: By group: casts of one group leave in the order in which they were submitted.
-        self.queues: dict[str, deque[Waiting]] = {}
-        self.handed_on: dict[str, deque[Waiting]] = {}
+        self.queues: dict[str, deque[WaitingCast]] = {}
+        self.handed_on: dict[str, deque[WaitingCast]] = {}
         self.ids: dict[tuple[str, bytes], None] = {}
         #: By group and gateway: its life, its stream, and what came last of it.
         self.streams: dict[tuple[str, str], tuple[int, int, int]] = {}
@@ -99,7 +99,7 @@ class Speaking:
         besides = group if len(destinations) == 1 else ""
         needs, parts = self.needs(besides), machine.parts.unconfirmed(besides)
         asks = machine.asking.about(seen, besides)
-        waiting = Waiting(group, envelope, total, stamp, needs, parts=parts, asks=asks)
+        waiting = WaitingCast(group, envelope, total, stamp, needs, parts=parts, asks=asks)
         self._enqueue(waiting)
         machine.asking.wait(waiting)
 
@@ -124,9 +124,9 @@ class Speaking:
         self.machine.epochs.rise(epoch)
         queue = self.handed_on.setdefault(group, deque())
         if not any(waiting.envelope.header.id == envelope.header.id for waiting in queue):
-            queue.append(Waiting(group, envelope, False, stamp, [], is_part=True))
+            queue.append(WaitingCast(group, envelope, False, stamp, [], is_part=True))
 
-    def _enqueue(self, waiting: Waiting) -> None:
+    def _enqueue(self, waiting: WaitingCast) -> None:
         self.queues.setdefault(waiting.group, deque()).append(waiting)
         self.ids[(waiting.group, waiting.envelope.header.id)] = None
 
@@ -200,7 +200,7 @@ class Speaking:
                 queue[0].blocked_on = self._why_not(replica, queue[0])
         return moved
 
-    def _why_not(self, replica: Replica, waiting: Waiting) -> str:
+    def _why_not(self, replica: Replica, waiting: WaitingCast) -> str:
         """What keeps it from being sent."""
         if replica.installed is None:
             return f"view:{replica.name}/{replica.group.configuration}"
@@ -209,7 +209,7 @@ class Speaking:
         unsafe = [*waiting.asks, *(need.group for need in waiting.needs if not self.is_safe(need))]
         return f"group:{unsafe[0]}" if unsafe else ""
 
-    def may_send(self, replica: Replica, waiting: Waiting) -> bool:
+    def may_send(self, replica: Replica, waiting: WaitingCast) -> bool:
         machine = self.machine
         if replica.installed is None or machine.telling.is_inhibited:
             return False
@@ -235,7 +235,7 @@ class Speaking:
     def has_own_abcasts(self, era: Era, need: Need) -> bool:
         return era.delivered[era.me] >= need.total_sent
 
-    def _send(self, replica: Replica, waiting: Waiting) -> None:
+    def _send(self, replica: Replica, waiting: WaitingCast) -> None:
         machine = self.machine
         era = replica.installed
         assert era is not None and machine.view is not None

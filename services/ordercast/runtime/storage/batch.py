@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import lmdb
 
-from ordercast.runtime.storage.group_index import Row, cell_prefix, sealed_row
+from ordercast.runtime.storage.group_index import IndexRow, cell_prefix, sealed_row
 from ordercast.runtime.storage.layout import (
     HEADER,
     MARK,
@@ -37,7 +37,7 @@ class PutEntry:
     header: EntryHeader
     data: bytes
     #: By group: where its messages are, if the log is of a cell that groups share.
-    rows: tuple[tuple[str, Row], ...] = ()
+    rows: tuple[tuple[str, IndexRow], ...] = ()
 
     def stored(self) -> StoredEntry:
         header = self.header

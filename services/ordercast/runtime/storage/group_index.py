@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _ROW = struct.Struct(">QQ")
 
 
-class Row(NamedTuple):
+class IndexRow(NamedTuple):
     """The messages of a group in one entry of its cell's log."""
 
     first_offset: int
@@ -53,7 +53,7 @@ def cell_prefix(cell: str) -> bytes:
     return name_bytes(cell + SLASH)
 
 
-def sealed_row(group: str, row: Row) -> tuple[bytes, bytes]:
+def sealed_row(group: str, row: IndexRow) -> tuple[bytes, bytes]:
     """Key and value, as they are stored."""
     key = index_prefix(group) + U64.pack(row.first_offset)
     return key, seal(key, (_ROW.pack(row.next_offset, row.position),))
@@ -127,7 +127,7 @@ class GroupIndex:
     def _extent(self, txn: "Reading", group: str) -> Extent | None:
         return self.storage.extent_in(txn, log_prefix(cell_of(group)))
 
-    def _rows(self, txn: "Reading", group: str, offset: int, extent: Extent) -> Iterator[Row]:
+    def _rows(self, txn: "Reading", group: str, offset: int, extent: Extent) -> Iterator[IndexRow]:
         """From the one with this offset on, or else the next."""
         prefix = index_prefix(group)
         with txn.cursor(db=self.storage.index) as cursor:
@@ -144,7 +144,7 @@ class GroupIndex:
                     yield row
                 there = cursor.next()
 
-    def _last(self, txn: "Reading", group: str, extent: Extent) -> Row | None:
+    def _last(self, txn: "Reading", group: str, extent: Extent) -> IndexRow | None:
         prefix = index_prefix(group)
         with txn.cursor(db=self.storage.index) as cursor:
             there = cursor.prev() if cursor.set_range(prefix + b"\xff" * (U64.size + 1)) else cursor.last()
@@ -156,13 +156,13 @@ class GroupIndex:
         return None
 
 
-def _is_there(row: Row, extent: Extent) -> bool:
+def _is_there(row: IndexRow, extent: Extent) -> bool:
     return extent.begin.position <= row.position < extent.end.position
 
 
-def _row(prefix: bytes, key: bytes, value: memoryview) -> Row:
+def _row(prefix: bytes, key: bytes, value: memoryview) -> IndexRow:
     content = unseal(INDEX, key, value)
     if len(content) != _ROW.size or len(key) != len(prefix) + U64.size:
         raise CorruptRecord(INDEX, key, "wrong size")
     next_offset, position = _ROW.unpack(content)
-    return Row(unpack_u64(key[-U64.size :]), next_offset, position)
+    return IndexRow(unpack_u64(key[-U64.size :]), next_offset, position)

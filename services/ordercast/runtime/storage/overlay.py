@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from ordercast.core.errors import InvariantBroken
 from ordercast.core.projection import ends_after
 from ordercast.runtime.storage.batch import BeginLog, DropLog, Operation, PutEntry
-from ordercast.runtime.storage.group_index import Row
+from ordercast.runtime.storage.group_index import IndexRow
 from ordercast.runtime.storage.layout import (
     BadEntryError,
     CorruptRecord,
@@ -32,11 +32,13 @@ from ordercast.v1.sequencer_pb2 import LogEntry
 NOTHING = Mark(0, 0, 0)
 
 
-def rows_of(cell: str, position: int, entry: LogEntry) -> tuple[tuple[str, Row], ...]:
+def rows_of(cell: str, position: int, entry: LogEntry) -> tuple[tuple[str, IndexRow], ...]:
     """For the index of each group that has new messages in the entry."""
     if not entry.envelope.header.targets:
         return ()
-    return tuple((group, Row(first, end, position)) for group, (first, end) in ends_after(cell, entry).items())
+    return tuple(
+        (group, IndexRow(first, end, position)) for group, (first, end) in ends_after(cell, entry).items()
+    )
 
 
 @dataclass(slots=True)

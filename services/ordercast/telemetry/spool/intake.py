@@ -53,7 +53,7 @@ class Closed(NamedTuple):
 
 
 @dataclass(slots=True)
-class Waiting:
+class WaitingExport:
     signal: str
     payload: bytes
     count: int
@@ -93,7 +93,7 @@ class Intake:
 
         # Both threads; guarded by the condition.
         self._work = threading.Condition(threading.Lock())
-        self._waiting: list[Waiting] = []
+        self._waiting: list[WaitingExport] = []
         self._waiting_bytes = 0
         self._is_stopping = False
 
@@ -121,7 +121,7 @@ class Intake:
             if self._waiting_bytes + size > self._limits.queue_bytes_max:
                 raise BusyError(self._waiting_bytes, self._bytes_per_s)
             self._waiting_bytes += size
-            self._waiting.append(Waiting(signal, payload, count, time.time_ns(), answer))
+            self._waiting.append(WaitingExport(signal, payload, count, time.time_ns(), answer))
             self._work.notify()
         return answer
 
@@ -146,7 +146,7 @@ class Intake:
         except BaseException as error:
             self._tell(self._watches.failed, error)
 
-    def _take(self) -> list[Waiting] | None:
+    def _take(self) -> list[WaitingExport] | None:
         """What waits, up to about a segment of it. Empty if it is time to look around, None at the end."""
         with self._work:
             if not self._waiting and not self._is_stopping:
@@ -161,7 +161,7 @@ class Intake:
             batch, self._waiting = self._waiting[:count], self._waiting[count:]
             return batch
 
-    def _write(self, batch: list[Waiting]) -> None:
+    def _write(self, batch: list[WaitingExport]) -> None:
         began = time.monotonic()
         parts: list[bytes] = []
         offset = self._next
@@ -244,14 +244,14 @@ class Intake:
 
     # --- The loop's thread again: being told
 
-    def _acknowledge(self, batch: list[Waiting], end: int, duration_s: float) -> None:
+    def _acknowledge(self, batch: list[WaitingExport], end: int, duration_s: float) -> None:
         self._watches.synced(end, duration_s)
         for one in batch:
             # Whoever asked may have gone.
             if not one.answer.done():
                 one.answer.set_result(None)
 
-    def _refuse(self, batch: list[Waiting]) -> None:
+    def _refuse(self, batch: list[WaitingExport]) -> None:
         for one in batch:
             if not one.answer.done():
                 one.answer.set_exception(FullError("there was no room on the disk"))

@@ -9,7 +9,7 @@ from ordercast.protocols.isis.era import Era
 from ordercast.protocols.isis.flush import Attempt, Flushing
 from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.replica import Replica
-from ordercast.protocols.isis.speaking import Speaking, Waiting
+from ordercast.protocols.isis.speaking import Speaking, WaitingCast
 from ordercast.protocols.isis.submission import IsisSubmission
 from ordercast.protocols.isis.times import Stamp
 from ordercast.sim.mutant import Mutant, register
@@ -77,7 +77,7 @@ def _the_first_alone(self: IsisSubmission, submitted: Submitted, producers: Sequ
 def _in_its_turn(self: Speaking, group: str, envelope: Envelope, stamp: Stamp, epoch: int) -> None:
     self.machine.epochs.rise(epoch)
     if (group, envelope.header.id) not in self.ids:
-        self._enqueue(Waiting(group, envelope, False, stamp, [], is_part=True))
+        self._enqueue(WaitingCast(group, envelope, False, stamp, [], is_part=True))
 
 
 # -------------------------------------------------------------------------------------------------- how views end
