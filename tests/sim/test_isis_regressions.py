@@ -9,6 +9,7 @@ import pytest
 
 from ordercast.protocols.isis import receiving
 from ordercast.sim.campaign import run_one
+from ordercast.sim.client import ClientSettings, Plan
 from ordercast.sim.isis.stage import Schedule, Stage, verdict
 
 
@@ -40,7 +41,29 @@ class CopiedBeforeTheCut(Schedule):
         stage.finish()
 
 
-@pytest.mark.parametrize("schedule", [CopiedBeforeTheCut])
+class ReceiptOfAnotherProducer(Schedule):
+    """A client has a receipt from a, which stands for a cast in b, and publishes in b as another producer, through
+    a member that lacks that cast. Checkers were told that it had seen the receipt, and its gateway was not.
+    """
+
+    mutant = ""
+    groups: ClassVar = {"a": ("n2",), "b": ("n1", "n2", "n3")}
+    publishers: ClassVar = {
+        "cp0": ClientSettings(
+            [Plan(0.1, ("a",), 1, unordered=False), Plan(0.2, ("b",), 1, unordered=False)],
+            ["n3"],
+            passing=True,
+        )
+    }
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("n1", "n3")
+        stage.publish("c1", "b", through="n1")
+        stage.run(0.4)
+        stage.finish()
+
+
+@pytest.mark.parametrize("schedule", [CopiedBeforeTheCut, ReceiptOfAnotherProducer])
 def test_the_schedule_is_survived(schedule):
     assert verdict(schedule())[0] is None
 

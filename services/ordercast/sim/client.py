@@ -127,13 +127,14 @@ class Client:
         self.lost: dict[str, None] = {}
         self.given_up: dict[Groups, None] = {}
 
-    def _session(self, producer: str) -> Session[MessageKey]:
+    def _session(self, producer: str, token: bytes = b"") -> Session[MessageKey]:
         settings = self.settings
         return Session(
             producer.encode(),
             f"instance of {producer}".encode(),
             is_named=settings.opens,
             in_flight_max=settings.pipeline,
+            token=token,
             patience_s=settings.patience_s,
             cell_of=cell_of,
         )
@@ -296,9 +297,9 @@ class Client:
         return pending == 0 or (not self.settings.passing and pending + plan.count <= self.settings.pipeline)
 
     def _become_another(self) -> None:
-        """The stream is the next one's."""
+        """The stream is the next one's, and so is the token: checkers hold that it has seen what this one has."""
         before = self.session
-        self.session = self._session(f"{self.name}.{self.index}")
+        self.session = self._session(f"{self.name}.{self.index}", before.token)
         self.session.gateway = before.gateway
         self.dialed = ""
 

@@ -3,7 +3,9 @@
 He also says who is believed to be up, and looks for what follows from that.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 from ordercast.core.level import LEVEL
 from ordercast.core.machine import TimerFired
@@ -16,6 +18,7 @@ from ordercast.protocols.isis.telling import TellOne
 from ordercast.sim import stage
 from ordercast.sim.board import Groups
 from ordercast.sim.checkers.violation import Violation
+from ordercast.sim.client import ClientSettings
 from ordercast.sim.isis.caster import Caster, CasterSettings, CastPlan
 from ordercast.sim.isis.cluster import IsisCluster
 from ordercast.sim.isis.membership import LOOK_S
@@ -36,21 +39,23 @@ class Stage(stage.Stage[IsisCluster]):
         *,
         spare: tuple[str, ...] = (),
         clients: int = 4,
+        publishers: Mapping[str, ClientSettings] | None = None,
         settings: Settings | None = None,
         reads_live: bool = False,
         tracing: bool = False,
     ) -> None:
-        """Spare nodes have nothing to begin with."""
+        """Spare nodes have nothing to begin with. Publishers go through gateways when they have planned to."""
         view = DomainView(domain="sim", number=1, level=LEVEL)
         for name, replicas in sorted(groups.items()):
             view.groups.append(GroupView(group=name, configuration=FIRST, replicas=sorted(replicas)))
         nodes = sorted({p for replicas in groups.values() for p in replicas} | {*spare})
+        gateways = {gateway for publisher in (publishers or {}).values() for gateway in publisher.gateways}
         patient = CasterSettings([], pipeline=1000, patience_s=stage.NEVER_S)
         scenario = IsisScenario(
             nodes,
-            [],
+            sorted(gateways),
             view,
-            {},
+            dict(publishers or {}),
             stage.exact_network(),
             settings or Settings(),
             GatewaySettings(),
@@ -154,6 +159,8 @@ class Schedule(stage.Schedule):
     settings: Settings = Settings()
     #: Whether clients read what is in no log yet.
     reads_live: bool = False
+    #: Who publishes through gateways, and when.
+    publishers: ClassVar[dict[str, ClientSettings]] = {}
 
 
 def verdict(schedule: Schedule, *, tracing: bool = False) -> tuple[Violation | None, list[str]]:
@@ -161,6 +168,7 @@ def verdict(schedule: Schedule, *, tracing: bool = False) -> tuple[Violation | N
     there = Stage(
         schedule.groups,
         spare=schedule.spare,
+        publishers=schedule.publishers,
         settings=schedule.settings,
         reads_live=schedule.reads_live,
         tracing=tracing,
