@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from ordercast.protocols.isis.settings import FlushKind, Settings
+from ordercast.sim.client import ClientSettings, Plan
 from ordercast.sim.isis.stage import Schedule, Stage
 
 
@@ -95,6 +96,26 @@ class BehindALostAnswer(Schedule):
         stage.finish("c1")
 
 
+class OnePartOfAReceipt(Schedule):
+    """A client has the receipt of m, which is for a and b. What it publishes in b then goes through n4, which
+    lacks m there: it must be told of both parts, and wait for the one in b.
+    """
+
+    mutant = "gateway-has-seen-one-part"
+    groups: ClassVar = {"a": ("n1",), "b": ("n2", "n3", "n4")}
+    publishers: ClassVar = {
+        "c9": ClientSettings(
+            [Plan(0.1, ("a", "b"), 1, unordered=False), Plan(0.2, ("b",), 1, unordered=False)], ["n4"]
+        )
+    }
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("n3", "n4")  # n3 is the one that casts m in b.
+        stage.run(0.3)
+        stage.finish()
+
+
 FOUND_SCHEDULES: dict[str, type[Schedule]] = {
-    schedule.mutant: schedule for schedule in (OrderedTooLate, SaidAndForgotten, BehindALostAnswer)
+    schedule.mutant: schedule
+    for schedule in (OrderedTooLate, SaidAndForgotten, BehindALostAnswer, OnePartOfAReceipt)
 }
