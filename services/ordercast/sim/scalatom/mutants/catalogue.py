@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+from ordercast.core.cells import Tally
 from ordercast.core.ids import last_key_of
 from ordercast.core.machine import Persist, Send
 from ordercast.core.quorums import majority
@@ -244,8 +245,16 @@ def _tell_of_the_stamp_alone(self: Stamping, held: Held) -> None:
 
 @mutant("idempotence-by-envelope-id", "idempotence is by sequence", (ProducerTable, "judge"))
 def _by_envelope(
-    self: ProducerTable, range_: Any, groups: tuple[str, ...], sn: int, order_key: bytes, offset: int
+    self: ProducerTable,
+    range_: Any,
+    groups: tuple[str, ...],
+    sn: int,
+    order_key: bytes,
+    offset: int,
+    tally: Tally | None = None,
 ) -> RangeOutcome:
+    if tally is not None:
+        tally.take(range_, range_.first_sequence, range_.first_sequence + range_.count)
     outcome = RangeOutcome(epoch=range_.epoch, last_sequence=max(0, range_.first_sequence + range_.count - 1))
     if range_.count:
         outcome.spans.append(
@@ -323,7 +332,7 @@ def _no_done(self: Snapshots, replica: Replica) -> Snapshot:
 # -------------------------------------------------------------------------------------------------- gateway
 
 
-@mutant("next-envelope-before-the-last-is-decided", "E6", (Producer, "busy_sets"), (Producer, "busy_groups"))
+@mutant("next-envelope-before-the-last-is-decided", "E6", (Producer, "busy_sets"), (Producer, "busy_cells"))
 def _not_busy(self: Producer) -> list[Any]:
     return []
 
