@@ -24,6 +24,11 @@ def client_of(source: str) -> str:
     return client if slash else source
 
 
+#: More requests than have so many messages do not go together: while an envelope with all that a producer may have
+#: under way is ordered, its client would have nothing to do.
+MESSAGES_MOST = 512
+
+
 class Refusals:
     """Of which producers something was refused, by the stream it came on, whose end has to look at these alone."""
 
@@ -63,9 +68,10 @@ def as_fit(
     """
     window = pressure.window
     room = window - pressure.under_way
-    enough = min(settings.envelope_messages_max, window / 2)
+    most = min(settings.envelope_messages_max, MESSAGES_MOST)
+    enough = min(most, window / 2)
     count, size = sum(len(item.messages) for item in items), sum(item.size for item in items)
-    if count <= min(settings.envelope_messages_max, room) and size <= settings.envelope_bytes_max:
+    if count <= min(most, room) and size <= settings.envelope_bytes_max:
         return Fit(list(items), count >= enough or size >= settings.envelope_bytes_max)
     by_client: dict[str, list[WaitingRequest]] = {}
     for item in items:
@@ -81,7 +87,7 @@ def as_fit(
         item = by_client[names[place]][index]
         if count or size:
             count_then, size_then = count + len(item.messages), size + item.size
-            if count_then > settings.envelope_messages_max or size_then > settings.envelope_bytes_max:
+            if count_then > most or size_then > settings.envelope_bytes_max:
                 is_full = True
                 break
         is_beyond = count + item.cost > room and (pressure.under_way or count)
