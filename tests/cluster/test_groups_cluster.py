@@ -162,10 +162,11 @@ def test_a_name_can_be_used_again_for_a_group_that_begins_at_zero(
 
 def test_a_group_that_is_gone_leaves_nothing_in_the_stores(cluster: LocalCluster, new_groups: NewGroups) -> None:
     """Its log goes at every node, and not only its name. This comes last: the nodes are stopped to look."""
-    (name,) = new_groups(1)
+    name, kept = new_groups(2)
     with ordercast.connect_sync(*cluster.gateways) as oc:
         id_ = oc.describe_group(name).group.id
         oc.publish_many([b"x" * 1000 for _ in range(200)], to=[name])
+        oc.publish(b"kept", to=[kept])
         stored = {group.id for group in oc.groups()}
         oc.delete_group(name)
         wait_until(f"{name} is gone", lambda: is_gone(cluster, name), GONE_S_MAX)

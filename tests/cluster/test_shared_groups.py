@@ -7,6 +7,7 @@ import pytest
 import ordercast
 from ordercast.errors import NotFound
 from ordercast.local.cluster import LocalCluster
+from ordercast.local.setup import create_groups
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import PublishRequest
 from tests.cluster.asking import CALL_S_MAX, assert_replicas_agree, in_time, payloads, raw, read_all
@@ -23,6 +24,14 @@ LOOK_S = 0.05
 @pytest.fixture(scope="module")
 def cluster(make_module_cluster: MakeCluster) -> LocalCluster:
     return make_module_cluster(fault_injection=True)
+
+
+@pytest.fixture(autouse=True)
+def groups_there(request: pytest.FixtureRequest, cluster: LocalCluster) -> None:
+    """The first test makes them. But each may be the first one here, in a cluster that has just started."""
+    if request.function is not test_a_killed_node_and_a_restart_of_all_lose_and_reorder_nothing:
+        there = {group.name for group in ask(cluster, lambda oc: oc.groups())}
+        create_groups(cluster.gateways, [name for name in GROUPS if name not in there], shared=SHARED)
 
 
 def to(group: str, sent: list[tuple[tuple[str, ...], bytes]]) -> list[bytes]:
