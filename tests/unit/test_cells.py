@@ -7,10 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ordercast.core.cells import Tally, cell_of, cells_of, check_targets, groups_within, placed, told_cells
+from ordercast.core.cells import (
+    Tally,
+    cell_of,
+    cells_of,
+    check_targets,
+    groups_within,
+    names_group,
+    placed,
+    told_cells,
+)
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import group_name
-from ordercast.core.projection import ends_after, is_for, projected, projected_live
+from ordercast.core.projection import ends_after, projected, projected_live
 from ordercast.core.view import Group
 from ordercast.protocols.celllog.group_log import GroupLog
 from ordercast.protocols.celllog.saved_logs import SavedLogs
@@ -223,8 +232,8 @@ def test_whoever_forgets_a_log_forgets_where_its_groups_end():
 
 def test_live_entries_show_each_group_its_own_messages():
     live = LogEntry(envelope=envelope(1, [(b"p", 1, 6), (b"q", 3, 2)]))
-    assert is_for(X, live)
-    assert not is_for(Z, live)
+    assert names_group(live.envelope.header, X)
+    assert not names_group(live.envelope.header, Z)
     ours = projected_live(X, live)
     wanted = [(b"p", n) for n in range(1, 7)] + [(b"q", n) for n in (3, 4)]
     messages = [message.payload for message in Batch.FromString(ours.envelope.body).messages]

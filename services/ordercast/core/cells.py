@@ -84,6 +84,16 @@ def runs_of(range_: ProducerRange) -> Iterator[tuple[int, int]]:
     return zip(runs[::2], runs[1::2], strict=True)
 
 
+def parts_of(range_: ProducerRange, first: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Of these sequences of a range with runs: where each part for one target begins, how many, and the target."""
+    at = range_.first_sequence
+    for target, count in runs_of(range_):
+        low, high = max(at, first), min(at + count, end)
+        at += count
+        if low < high:
+            yield low, high - low, target
+
+
 def check_targets(header: Header) -> None:
     """Refuse an envelope that does not say plainly, and once, for whom each of its messages is.
 
@@ -139,16 +149,11 @@ class Tally:
     def take(self, range_: ProducerRange, first: int, end: int) -> list[Run]:
         """These sequences of the range come next in their groups' logs."""
         taken = []
-        at = range_.first_sequence
-        for target, count in runs_of(range_):
-            low, high = max(at, first), min(at + count, end)
-            at += count
-            if low >= high:
-                continue
+        for sequence, count, target in parts_of(range_, first, end):
             groups = self.local[target]
-            taken.append(Run(low, high - low, target, tuple(self.ends[group] for group in groups)))
+            taken.append(Run(sequence, count, target, tuple(self.ends[group] for group in groups)))
             for group in groups:
-                self.ends[group] += high - low
+                self.ends[group] += count
         return taken
 
 
@@ -173,13 +178,9 @@ def placed(tally: Tally, range_: ProducerRange, outcome: RangeOutcome) -> list[P
             for run in tally.take(range_, first, end):
                 found.append(Placed(*run, span.order_key, False))
             continue
-        at = range_.first_sequence
-        for target, count in runs_of(range_):
-            low, high = max(at, first), min(at + count, end)
-            at += count
-            if low < high:
-                offsets = _offsets_from(span.offsets, low - first, len(tally.local[target]))
-                found.append(Placed(low, high - low, target, offsets, span.order_key, True))
+        for sequence, count, target in parts_of(range_, first, end):
+            offsets = _offsets_from(span.offsets, sequence - first, len(tally.local[target]))
+            found.append(Placed(sequence, count, target, offsets, span.order_key, True))
     return found
 
 

@@ -7,7 +7,7 @@ still there, so that an audit sees for which other groups a message was.
 
 from collections.abc import Iterator
 
-from ordercast.core.cells import Tally, runs_of, shares_cell, targets_of
+from ordercast.core.cells import Tally, parts_of, runs_of, shares_cell, targets_of
 from ordercast.v1.common_pb2 import Batch, Header, Message, ProducerRange, RangeOutcome, Span
 from ordercast.v1.sequencer_pb2 import LogEntry
 
@@ -77,20 +77,12 @@ def _new_runs(entry: LogEntry) -> Iterator[tuple[int, ProducerRange, int, int, i
             if span.duplicate:
                 continue
             first, end = span.first_sequence, span.first_sequence + span.count
-            at = range_.first_sequence
-            for target, count in runs_of(range_):
-                low, high = max(at, first), min(at + count, end)
-                at += count
-                if low < high:
-                    yield start + low - range_.first_sequence, range_, low, high - low, target
+            for sequence, count, target in parts_of(range_, first, end):
+                yield start + sequence - range_.first_sequence, range_, sequence, count, target
         start += range_.count
 
 
 # ---------------------------------------------------------------------------------------------------------- live
-
-
-def is_for(group: str, entry: LogEntry) -> bool:
-    return any(group in target.groups for target in entry.envelope.header.targets)
 
 
 def projected_live(group: str, entry: LogEntry) -> LogEntry:

@@ -11,8 +11,8 @@ from collections.abc import AsyncGenerator
 
 import grpc
 
-from ordercast.core.cells import cell_of, shares_cell
-from ordercast.core.projection import is_for, projected_live
+from ordercast.core.cells import cell_of, names_group, shares_cell
+from ordercast.core.projection import projected_live
 from ordercast.runtime.transport.status import Refused
 from ordercast.v1.sequencer_pb2 import LogEntry
 
@@ -30,7 +30,7 @@ class LiveFeeds:
         for address, readers in self._in_cell(cell):
             if not shares_cell(address):
                 data = entry.SerializeToString()
-            elif is_for(address, entry):
+            elif names_group(entry.envelope.header, address):
                 data = projected_live(address, entry).SerializeToString()
             else:
                 continue
