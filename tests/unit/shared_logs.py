@@ -4,7 +4,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ordercast.core.cells import Names, Tally, cell_of, cells_of, groups_within, shares_cell
+from ordercast.core.cells import Names, Tally, cell_of, cells_of, groups_within, put_targets, shares_cell
 from ordercast.core.ids import envelope_id, group_name, order_key, pack_u64, unpack_u64
 from ordercast.core.projection import projected
 from ordercast.local.evidence import Acknowledged, Evidence, SentMessage
@@ -18,7 +18,6 @@ from ordercast.v1.common_pb2 import (
     ProducerRange,
     RangeOutcome,
     Span,
-    Target,
 )
 from ordercast.v1.gateway_pb2 import (
     Deliveries,
@@ -63,9 +62,9 @@ class SharedLogs:
             range_.runs.extend((targets.index(groups), 1))
         header = Header(id=envelope_id(1, self.sn), ranges=[range_])
         header.destinations.extend(Destination(group=cell) for cell in cells)
-        header.targets.extend(Target(groups=groups) for groups in targets)
-        if targets == [cells]:
-            header.ClearField("targets")
+        if targets != [cells]:
+            put_targets(header, targets)
+        else:
             header.ranges[0].ClearField("runs")
         body = Batch(messages=[Message(payload=text.encode()) for _, text in told]).SerializeToString()
         before = dict(self.ends)
@@ -98,6 +97,7 @@ class SharedLogs:
             entry.bases.extend(bases)
             tally = Tally.of(cell, header, bases)
             tally.take(range_, range_.first_sequence, range_.first_sequence + range_.count)
+            entry.news.extend([tally.ends[group] - base for group, base in zip(groups, bases, strict=True)])
             self.ends |= {group: end for group, end in tally.ends.items() if shares_cell(group)}
         if is_cast:
             entry.protocol = CastStamp(view=1, key=CastKey(member=0, number=position + 1)).SerializeToString()

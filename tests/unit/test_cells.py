@@ -15,6 +15,7 @@ from ordercast.core.cells import (
     groups_within,
     names_group,
     placed,
+    put_targets,
     told_cells,
 )
 from ordercast.core.errors import RemoteProtocolError
@@ -25,7 +26,7 @@ from ordercast.protocols.celllog.group_log import GroupLog
 from ordercast.protocols.celllog.saved_logs import SavedLogs
 from ordercast.protocols.celllog.settings import LogSettings
 from ordercast.runtime.storage.group_index import GroupIndex
-from ordercast.v1.common_pb2 import Batch, Envelope, Header, Message, ProducerRange, Target
+from ordercast.v1.common_pb2 import Batch, Envelope, Header, Message, ProducerRange
 from ordercast.v1.sequencer_pb2 import LogEntry, Snapshot
 from tests.unit.driving import destinations, envelope_id
 from tests.unit.test_storage import Opened
@@ -46,12 +47,9 @@ def test_an_address_says_where_a_group_lives_and_what_it_is_called():
 
 
 def header(*targets: tuple[str, ...], cells: tuple[str, ...] = ("a",), ranges: list[ProducerRange]) -> Header:
-    return Header(
-        id=envelope_id(7, 1),
-        destinations=destinations(*cells),
-        targets=[Target(groups=groups) for groups in targets],
-        ranges=ranges,
-    )
+    made = Header(id=envelope_id(7, 1), destinations=destinations(*cells), ranges=ranges)
+    put_targets(made, targets)
+    return made
 
 
 def of(*runs: int, count: int = 2, first: int = 1) -> ProducerRange:
@@ -139,7 +137,7 @@ def envelope(number: int, batches: list[tuple[bytes, int, int]]) -> Envelope:
 def append(log: GroupLog, made: Envelope) -> LogEntry:
     key = b"k%08d" % log.position
     entry = LogEntry(order_key=key, envelope=made, first_offset=log.offset, bases=log.bases(made.header))
-    entry.outcomes.extend(log.judge(made.header, ("a",), log.position, key))
+    log.complete(entry, ("a",), log.position)
     log.position += 1
     return entry
 

@@ -1,7 +1,8 @@
 """Groups that share their cells: when machines say that they need one, and that they forget one that is gone."""
 
+from ordercast.core.cells import put_targets
 from ordercast.core.machine import GroupsRemoved, KeepsGroups, Persist
-from ordercast.v1.common_pb2 import Envelope, Target
+from ordercast.v1.common_pb2 import Envelope
 from tests.unit.driving import envelope_of
 from tests.unit.isis_host import GATEWAY, Company
 from tests.unit.scalatom_host import Host
@@ -10,7 +11,7 @@ from tests.unit.scalatom_host import Host
 def shared(envelope: Envelope, *targets: str) -> Envelope:
     """The envelope's one message is for the first of these sets of addresses."""
     header = envelope.header
-    header.targets.extend(Target(groups=target.split()) for target in targets)
+    put_targets(header, [tuple(target.split()) for target in targets])
     for range_ in header.ranges:
         range_.runs.extend([0, range_.count])
     return envelope

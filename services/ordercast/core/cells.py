@@ -64,18 +64,52 @@ def within(cell: str, groups: Names) -> Names:
     return tuple(group for group in groups if cell_of(group) == cell)
 
 
+def put_targets(header: Header, targets: Sequence[Names]) -> None:
+    """Each group is named once, however many of the targets have it: names are long, and there may be hundreds."""
+    header.groups[:] = sorted({group for target in targets for group in target})
+    places = {group: place for place, group in enumerate(header.groups)}
+    for target in targets:
+        header.targets.append(len(target))
+        header.targets.extend(places[group] for group in target)
+
+
 def targets_of(header: Header) -> list[Names]:
-    return [tuple(target.groups) for target in header.targets]
+    """
+    >>> header = Header(groups=["a", "b", "c"], targets=[1, 2, 2, 0, 1])
+    >>> targets_of(header)
+    [('c',), ('a', 'b')]
+    """
+    groups, told = list(header.groups), list(header.targets)
+    targets = []
+    at = 0
+    try:
+        while at < len(told):
+            end = at + 1 + told[at]
+            targets.append(tuple([groups[place] for place in told[at + 1 : end]]))
+            at = end
+    except IndexError:
+        raise RemoteProtocolError("a target has a group that the envelope does not name") from None
+    if at > len(told):
+        raise RemoteProtocolError("the last target is cut short")
+    return targets
 
 
 def groups_within(cell: str, header: Header) -> Names:
     """The groups of the cell that messages of the envelope are for. `LogEntry.bases` is in their order."""
-    return tuple(sorted(dict.fromkeys(group for target in targets_of(header) for group in within(cell, target))))
+    return tuple([group for group in header.groups if cell_of(group) == cell])
+
+
+def checked_groups(cell: str, header: Header, bases: Sequence[int]) -> Names:
+    """The same, if there is an offset for each of them."""
+    groups = groups_within(cell, header)
+    if len(bases) != len(groups):
+        raise RemoteProtocolError("not as many offsets as the cell has groups in this envelope")
+    return groups
 
 
 def names_group(header: Header, address: str) -> bool:
     """Whether messages of the envelope may be for this group of a shared cell."""
-    return any(address in target.groups for target in header.targets)
+    return address in header.groups
 
 
 def runs_of(range_: ProducerRange) -> Iterator[tuple[int, int]]:
@@ -100,21 +134,23 @@ def check_targets(header: Header) -> None:
     Messages of one envelope are for the same cells: whatever it goes through as a whole is right for each of them.
     """
     cells = tuple(destination.group for destination in header.destinations)
-    for target in header.targets:
-        groups = tuple(target.groups)
+    targets = targets_of(header)
+    for groups in targets:
         if any(later <= earlier for earlier, later in pairwise(groups)) or cells_of(groups) != cells:
             raise RemoteProtocolError("a target is a sorted set of groups, some in each destination cell")
         if len(groups) > TARGET_GROUPS_MAX:
             raise RemoteProtocolError(f"a target has at most {TARGET_GROUPS_MAX} groups")
-    if len({tuple(target.groups) for target in header.targets}) < len(header.targets):
+    if len(dict.fromkeys(targets)) < len(targets):
         raise RemoteProtocolError("an envelope names a target twice")
+    if list(header.groups) != sorted({group for groups in targets for group in groups}):
+        raise RemoteProtocolError("an envelope names the groups of its targets, sorted, and no others")
     for range_ in header.ranges:
         runs = range_.runs
-        if bool(runs) != bool(header.targets and range_.count):
+        if bool(runs) != bool(targets and range_.count):
             raise RemoteProtocolError("ranges have runs if, and only if, there are targets")
         if runs and (len(runs) % 2 or sum(runs[1::2]) != range_.count or not all(runs[1::2])):
             raise RemoteProtocolError("the runs of a range have as many messages as the range")
-        if any(index >= len(header.targets) for index in runs[::2]):
+        if any(index >= len(targets) for index in runs[::2]):
             raise RemoteProtocolError("a run for a target that is not there")
 
 
@@ -140,9 +176,7 @@ class Tally:
     @classmethod
     def of(cls, cell: str, header: Header, bases: Sequence[int]) -> "Tally":
         """`bases`: as in LogEntry. Refuses another number of them."""
-        groups = groups_within(cell, header)
-        if len(bases) != len(groups):
-            raise RemoteProtocolError("not as many offsets as the cell has groups in this envelope")
+        groups = checked_groups(cell, header, bases)
         local = [within(cell, target) for target in targets_of(header)]
         return cls(local, dict(zip(groups, bases, strict=True)))
 

@@ -7,21 +7,23 @@ still there, so that an audit sees for which other groups a message was.
 
 from collections.abc import Iterator
 
-from ordercast.core.cells import Tally, parts_of, runs_of, shares_cell, targets_of
+from ordercast.core.cells import checked_groups, parts_of, runs_of, shares_cell, targets_of
 from ordercast.v1.common_pb2 import Batch, Header, Message, ProducerRange, RangeOutcome, Span
 from ordercast.v1.sequencer_pb2 import LogEntry
 
 
 def ends_after(cell: str, entry: LogEntry) -> dict[str, tuple[int, int]]:
     """Of groups that share the cell and have new messages in an entry: the first's offset, and the next one."""
-    tally = _tally(cell, entry)
-    before = dict(tally.ends)
-    for range_, outcome in zip(entry.envelope.header.ranges, entry.outcomes, strict=True):
-        for span in outcome.spans:
-            if not span.duplicate:
-                tally.take(range_, span.first_sequence, span.first_sequence + span.count)
-    moved = {group: (before[group], end) for group, end in tally.ends.items() if end > before[group]}
-    return {group: offsets for group, offsets in moved.items() if shares_cell(group)}
+    groups = checked_groups(cell, entry.envelope.header, entry.bases)
+    counted = zip(groups, entry.bases, entry.news, strict=True)
+    return {group: (base, base + new) for group, base, new in counted if new and shares_cell(group)}
+
+
+def _new_parts(range_: ProducerRange, outcome: RangeOutcome) -> Iterator[tuple[int, int, int]]:
+    """Of messages that are no repetitions: the first sequence, how many follow on it, and for which target."""
+    for span in outcome.spans:
+        if not span.duplicate:
+            yield from parts_of(range_, span.first_sequence, span.first_sequence + span.count)
 
 
 def projected(cell: str, group: str, entry: LogEntry) -> LogEntry:
@@ -29,18 +31,23 @@ def projected(cell: str, group: str, entry: LogEntry) -> LogEntry:
     header = entry.envelope.header
     result = _without_messages(entry)
     ours = result.envelope.header
-    tally = _tally(cell, entry)
-    result.first_offset = tally.ends.get(group, 0)
+    bases = dict(zip(checked_groups(cell, header, entry.bases), entry.bases, strict=True))
+    result.first_offset = offset = bases.get(group, 0)
     has_group = [group in target for target in targets_of(header)]
-    offset = result.first_offset
     messages = Batch.FromString(entry.envelope.body).messages
     kept: list[Message] = []
-    for at, range_, sequence, count, target in _new_runs(entry):
-        if has_group[target]:
-            _add_range(ours, range_, sequence, count, target)
-            result.outcomes.append(_fresh(sequence, count, offset, entry.order_key))
-            kept += messages[at : at + count]
-            offset += count
+    start = 0
+    for range_, outcome in zip(header.ranges, entry.outcomes, strict=True):
+        ahead = start - range_.first_sequence
+        start += range_.count
+        if not any(map(has_group.__getitem__, range_.runs[::2])):
+            continue
+        for sequence, count, target in _new_parts(range_, outcome):
+            if has_group[target]:
+                _add_range(ours, range_, sequence, count, target)
+                result.outcomes.append(_fresh(sequence, count, offset, entry.order_key))
+                kept += messages[ahead + sequence : ahead + sequence + count]
+                offset += count
     result.envelope.body = Batch(messages=kept).SerializeToString()
     return result
 
@@ -54,7 +61,7 @@ def _without_messages(entry: LogEntry) -> LogEntry:
     """All that is about the envelope as a whole."""
     result = LogEntry()
     for field, value in entry.ListFields():
-        if field.name not in ("envelope", "outcomes", "bases", "first_offset"):
+        if field.name not in ("envelope", "outcomes", "bases", "news", "first_offset"):
             if field.message_type is not None:
                 getattr(result, field.name).CopyFrom(value)
             else:
@@ -63,23 +70,6 @@ def _without_messages(entry: LogEntry) -> LogEntry:
     header.CopyFrom(entry.envelope.header)
     header.ClearField("ranges")
     return result
-
-
-def _tally(cell: str, entry: LogEntry) -> Tally:
-    return Tally.of(cell, entry.envelope.header, entry.bases)
-
-
-def _new_runs(entry: LogEntry) -> Iterator[tuple[int, ProducerRange, int, int, int]]:
-    """Of messages that are no repetitions: where they begin in the body, range, first sequence, number, target."""
-    start = 0
-    for range_, outcome in zip(entry.envelope.header.ranges, entry.outcomes, strict=True):
-        for span in outcome.spans:
-            if span.duplicate:
-                continue
-            first, end = span.first_sequence, span.first_sequence + span.count
-            for sequence, count, target in parts_of(range_, first, end):
-                yield start + sequence - range_.first_sequence, range_, sequence, count, target
-        start += range_.count
 
 
 # ---------------------------------------------------------------------------------------------------------- live

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from ordercast.core.cells import put_targets
 from ordercast.core.ids import counter_of, envelope_id
 from ordercast.core.machine import Observe
 from ordercast.core.submission import Groups
@@ -17,7 +18,7 @@ from ordercast.gateway.producer import Producer, WaitingRequest
 from ordercast.gateway.ranges import ranges_of, targets_of
 from ordercast.gateway.turns import as_fit
 from ordercast.protocols.celllog.forgetting import CLIENTS_LEVEL
-from ordercast.v1.common_pb2 import Batch, Envelope, Header, Target
+from ordercast.v1.common_pb2 import Batch, Envelope, Header
 
 if TYPE_CHECKING:
     from ordercast.gateway.machine import Gateway
@@ -145,10 +146,10 @@ class Batching:
             done=done,
             open=open_,
             ranges=ranges,
-            targets=[Target(groups=groups) for groups in targets],
             gateway=machine.process,
             trace=self._trace_of(id_, items),
         )
+        put_targets(header, targets)
         if self.settings.tells_time:
             waited_s = machine.now - min(item.taken.at for item in items)
             header.accepted_ns = max(int((machine.wall - waited_s) * 1e9), 1)

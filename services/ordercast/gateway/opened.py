@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from ordercast.core.cells import groups_within
+from ordercast.core.cells import groups_within, names_group
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX
 from ordercast.core.submission import Submitted
@@ -19,7 +19,7 @@ class Open(Submitted):
 
     def is_for(self, name: str) -> bool:
         """Whether it is for this group or cell."""
-        return name in self.groups or any(name in target.groups for target in self.envelope.header.targets)
+        return name in self.groups or names_group(self.envelope.header, name)
 
     def check(self, delivered: EnvelopeDelivered) -> None:
         """Refuse what is no delivery of this envelope: it says of each of its messages where it went, once."""

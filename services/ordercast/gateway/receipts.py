@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from ordercast.core.cells import Placed, Tally, placed, runs_of, told_cells, within
+from ordercast.core.cells import Placed, Tally, placed, runs_of, targets_of, told_cells, within
 from ordercast.core.errors import InvariantBroken
 from ordercast.core.submission import Groups, Submission
 from ordercast.gateway.opened import Open
@@ -33,7 +33,7 @@ class Answers:
         self.opened = opened
         self.submission = submission
         header = opened.envelope.header
-        self._targets = [tuple(target.groups) for target in header.targets]
+        self._targets = targets_of(header)
         #: What has been counted in each cell so far, if the envelope says for which of its groups messages are.
         self._tallies = {
             cell: Tally.of(cell, header, delivered.bases) if header.targets else None

@@ -8,7 +8,7 @@ from ordercast.protocols.celllog.group_log import CellState, GroupLog
 from ordercast.protocols.celllog.saved_logs import SavedLogs
 from ordercast.sim.mutant import Mutant, register
 from ordercast.v1.common_pb2 import ProducerRange
-from ordercast.v1.sequencer_pb2 import Snapshot
+from ordercast.v1.sequencer_pb2 import LogEntry, Snapshot
 
 OF_CELLS: list[Mutant] = []
 mutant = partial(register, OF_CELLS)
@@ -49,3 +49,16 @@ _add_run = ranges._add_run
 @mutant("messages-shown-to-another-group", "each message is for its own groups", (ranges, "_add_run"))
 def _one_target(range_: ProducerRange, target: int, count: int) -> None:
     _add_run(range_, range_.runs[0] if range_.runs else target, count)
+
+
+_complete = GroupLog.complete
+
+
+@mutant("index-has-messages-that-are-not-new", "of a repetition nothing is new", (GroupLog, "complete"))
+def _counts_all(self: GroupLog, entry: LogEntry, groups: tuple[str, ...], sn: int) -> None:
+    _complete(self, entry, groups, sn)
+    header = entry.envelope.header
+    tally = Tally.of(self.name, header, entry.bases)
+    for range_ in header.ranges:
+        tally.take(range_, range_.first_sequence, range_.first_sequence + range_.count)
+    entry.news[:] = [end - base for end, base in zip(tally.ends.values(), entry.bases, strict=True)]

@@ -50,14 +50,8 @@ class ProducerRange(_message.Message):
     runs: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, producer: _Optional[bytes] = ..., epoch: _Optional[int] = ..., first_sequence: _Optional[int] = ..., count: _Optional[int] = ..., open_token: _Optional[bytes] = ..., client: _Optional[bytes] = ..., runs: _Optional[_Iterable[int]] = ...) -> None: ...
 
-class Target(_message.Message):
-    __slots__ = ("groups",)
-    GROUPS_FIELD_NUMBER: _ClassVar[int]
-    groups: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, groups: _Optional[_Iterable[str]] = ...) -> None: ...
-
 class Header(_message.Message):
-    __slots__ = ("id", "destinations", "coordinator", "session", "done", "ranges", "gateway", "trace", "open", "accepted_ns", "targets")
+    __slots__ = ("id", "destinations", "coordinator", "session", "done", "ranges", "gateway", "trace", "open", "accepted_ns", "groups", "targets")
     ID_FIELD_NUMBER: _ClassVar[int]
     DESTINATIONS_FIELD_NUMBER: _ClassVar[int]
     COORDINATOR_FIELD_NUMBER: _ClassVar[int]
@@ -68,6 +62,7 @@ class Header(_message.Message):
     TRACE_FIELD_NUMBER: _ClassVar[int]
     OPEN_FIELD_NUMBER: _ClassVar[int]
     ACCEPTED_NS_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
     TARGETS_FIELD_NUMBER: _ClassVar[int]
     id: bytes
     destinations: _containers.RepeatedCompositeFieldContainer[Destination]
@@ -79,8 +74,9 @@ class Header(_message.Message):
     trace: bytes
     open: _containers.RepeatedScalarFieldContainer[int]
     accepted_ns: int
-    targets: _containers.RepeatedCompositeFieldContainer[Target]
-    def __init__(self, id: _Optional[bytes] = ..., destinations: _Optional[_Iterable[_Union[Destination, _Mapping]]] = ..., coordinator: _Optional[_Union[Incarnation, _Mapping]] = ..., session: _Optional[bytes] = ..., done: _Optional[int] = ..., ranges: _Optional[_Iterable[_Union[ProducerRange, _Mapping]]] = ..., gateway: _Optional[str] = ..., trace: _Optional[bytes] = ..., open: _Optional[_Iterable[int]] = ..., accepted_ns: _Optional[int] = ..., targets: _Optional[_Iterable[_Union[Target, _Mapping]]] = ...) -> None: ...
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    targets: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, id: _Optional[bytes] = ..., destinations: _Optional[_Iterable[_Union[Destination, _Mapping]]] = ..., coordinator: _Optional[_Union[Incarnation, _Mapping]] = ..., session: _Optional[bytes] = ..., done: _Optional[int] = ..., ranges: _Optional[_Iterable[_Union[ProducerRange, _Mapping]]] = ..., gateway: _Optional[str] = ..., trace: _Optional[bytes] = ..., open: _Optional[_Iterable[int]] = ..., accepted_ns: _Optional[int] = ..., groups: _Optional[_Iterable[str]] = ..., targets: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Envelope(_message.Message):
     __slots__ = ("header", "body")

@@ -14,7 +14,7 @@ from ordercast.protocols.celllog.idempotence import ProducerTable, Record
 from ordercast.protocols.celllog.records import copied_record, group_end_record
 from ordercast.protocols.celllog.settings import LogSettings
 from ordercast.v1.common_pb2 import Header, RangeOutcome
-from ordercast.v1.sequencer_pb2 import GroupEnd, Snapshot
+from ordercast.v1.sequencer_pb2 import GroupEnd, LogEntry, Snapshot
 
 #: A learner that is no further behind than so many envelopes has caught up: the change of members brings the rest.
 CLOSE = 64
@@ -88,6 +88,14 @@ class GroupLog:
         if tally is not None:
             self._move_ends(tally.ends)
         return judged
+
+    def complete(self, entry: LogEntry, groups: tuple[str, ...], sn: int) -> None:
+        """One that comes next in the log, with all but its verdicts."""
+        header = entry.envelope.header
+        entry.outcomes.extend(self.judge(header, groups, sn, entry.order_key))
+        if header.targets:
+            of_groups = zip(groups_within(self.name, header), entry.bases, strict=True)
+            entry.news.extend([self._end_of(group) - base for group, base in of_groups])
 
     def _move_ends(self, ends: dict[str, int]) -> None:
         for group, end in ends.items():

@@ -64,7 +64,7 @@ class NumberedLog(GroupLog):
         key = pack_u64(number)
         header = envelope.header
         entry = LogEntry(order_key=key, envelope=envelope, first_offset=self.offset, bases=self.bases(header))
-        entry.outcomes.extend(self.judge(header, names_of(header.destinations), number, key))
+        self.complete(entry, names_of(header.destinations), number)
         self.open.append((number, self.position))
         self.position += 1
         record = PositionRecord(position=self.position, offset=self.offset, order_key=key)

@@ -158,7 +158,7 @@ class Replica(GroupLog):
             bases=self.bases(header),
             protocol=stamp_of(cast).SerializeToString(),
         )
-        entry.outcomes.extend(self.judge(header, groups, self.position, order_key))
+        self.complete(entry, groups, self.position)
         self.position += 1
         return entry
 

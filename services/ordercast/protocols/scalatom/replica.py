@@ -230,7 +230,7 @@ class Replica(GroupLog):
         self._forget_open(id_)
         groups = tuple(destination.group for destination in header.destinations)
         entry = LogEntry(order_key=key, envelope=envelope, first_offset=self.offset, bases=self.bases(header))
-        entry.outcomes.extend(self.judge(header, groups, sn_of(key), key))
+        self.complete(entry, groups, sn_of(key))
         changes = self.judged_changes()
         delivered = Delivered(key, self.position, rec_ts, list(header.destinations), header.gateway, self.started)
         self.delivered[id_] = delivered

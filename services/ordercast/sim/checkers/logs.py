@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ordercast.core.cells import cell_of, cells_of, shares_cell, within
+from ordercast.core.cells import cell_of, cells_of, shares_cell, targets_of, within
 from ordercast.core.machine import Deliver, ResetLog, Watermark
 from ordercast.sim.board import Board, MessageKey, name_of
 from ordercast.sim.checkers.violation import Violation
@@ -123,7 +123,7 @@ class LogChecker:
     def _append_messages(self, name: str, group: GroupLog, process: str, entry: LogEntry) -> None:
         header = entry.envelope.header
         cells = tuple(destination.group for destination in header.destinations)
-        self._check_bases(name, process, entry)
+        self._check_ends(name, process, entry, list(entry.bases))
         if entry.first_offset != len(group.messages):
             raise Violation("integrity", f"{process} counts offset {entry.first_offset} in {name}")
         body = Batch.FromString(entry.envelope.body).messages
@@ -144,17 +144,17 @@ class LogChecker:
                     else:
                         self._repetition(name, group, process, key, span, sequence - span.first_sequence)
             start += range_.count
+        ends = [base + new for base, new in zip(entry.bases, entry.news, strict=True)]
+        self._check_ends(name, process, entry, ends)
 
-    def _check_bases(self, name: str, process: str, entry: LogEntry) -> None:
-        """What readers count a group's offsets from."""
-        targets = [target.groups for target in entry.envelope.header.targets]
+    def _check_ends(self, name: str, process: str, entry: LogEntry, told: list[int]) -> None:
+        """What readers count from: where the groups of an entry end, before it and behind it."""
+        targets = targets_of(entry.envelope.header)
         groups = sorted({group for target in targets for group in target if cell_of(group) == name})
         whole = len(self.groups[name].messages)
         ends = [len(self._shared_log(group).messages) if shares_cell(group) else whole for group in groups]
-        if list(entry.bases) != ends:
-            raise Violation(
-                "integrity", f"{process} counts from {list(entry.bases)} in {groups}, which end at {ends}"
-            )
+        if told != ends:
+            raise Violation("integrity", f"{process} counts {told} in {groups}, which end at {ends}")
 
     def _repetition(
         self, name: str, group: GroupLog, process: str, key: MessageKey, span: Span, ahead: int
@@ -205,13 +205,9 @@ class LogChecker:
 
 def _targets_of(entry: LogEntry, range_: ProducerRange) -> list[tuple[str, ...]]:
     """Of each message of the range; nothing if all are simply for the destinations."""
-    targets = entry.envelope.header.targets
+    targets = targets_of(entry.envelope.header)
     runs = list(range_.runs)
-    return [
-        tuple(targets[index].groups)
-        for index, count in zip(runs[::2], runs[1::2], strict=True)
-        for _ in range(count)
-    ]
+    return [targets[index] for index, count in zip(runs[::2], runs[1::2], strict=True) for _ in range(count)]
 
 
 def _sharing(cell: str, key: MessageKey) -> list[str]:
