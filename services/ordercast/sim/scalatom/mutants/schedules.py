@@ -383,6 +383,13 @@ class DoneBeforeDelivery(Schedule):
         stage.finish()
 
 
+class ForgottenByTheOthers(DoneBeforeDelivery):
+    """[E8] The others have delivered m1 and forgotten it, so their histories do not list it any more. n1 may count
+    them as complete only when it has delivered what they have forgotten; otherwise it delivers m2 first."""
+
+    mutant = "forgotten-key-ignored"
+
+
 class ReceiptIsNotFinished(Schedule):
     """[E8] n3 delivers m1 and says so before its disk does; a receipt is out. If that counts as finished, the next
     envelope closes m1's instance, n3 crashes, and nobody can ever decide m1 again."""
@@ -510,6 +517,7 @@ SCHEDULES: dict[str, type[Schedule]] = {
         OwnStampLost,
         GatewayCameBack,
         DoneBeforeDelivery,
+        ForgottenByTheOthers,
         ReceiptIsNotFinished,
         OneGroupHasIt,
         NeededGroupRemoved,
