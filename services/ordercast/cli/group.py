@@ -18,7 +18,7 @@ from ordercast.cli.changes import (
 from ordercast.cli.connection import Connection, connected
 from ordercast.cli.domain import pairs, settings_text
 from ordercast.cli.exit_codes import ExitCode, fail
-from ordercast.cli.output import Json, print_json, print_table, say
+from ordercast.cli.output import Json, print_json, print_list, print_table, say
 from ordercast.cli.placed import groups_text
 from ordercast.cli.views import follow, token_holder
 from ordercast.cli.waiting import NoWait, Patience, WaitDisplay, note
@@ -153,22 +153,13 @@ def list_(
     """
     with connection.client() as client:
         groups = client.groups(domain)
-    if json:
-        print_json([group_document(group) for group in groups])
-        return
-    rows = [
-        (
-            group.name,
-            group.domain,
-            state_of(group),
-            group_name(group.cell) or "-",
-            ", ".join(group.replicas),
-            stage_of(group) or "-",
-            retention_text(group),
-        )
-        for group in groups
-    ]
-    print_table(("group", "domain", "state", "cell", "replicas", "under way", "retention"), rows)
+    headings = ("group", "domain", "state", "cell", "replicas", "under way", "retention")
+    print_list(groups, group_document, headings, _row, json=json)
+
+
+def _row(group: "Group") -> tuple[str, ...]:
+    where = (group_name(group.cell) or "-", ", ".join(group.replicas))
+    return group.name, group.domain, state_of(group), *where, stage_of(group) or "-", retention_text(group)
 
 
 @app.command("describe")
@@ -182,11 +173,9 @@ def describe(connection: Connection, name: Name, json: Json = False) -> None:
         answer = client.describe_group(name)
         group = answer.group
         cell = client.describe_cell(group.cell) if group.cell else None
-    logs = [replica_document(replica) for replica in answer.replicas]
-    copies = [replica_document(learner) for learner in answer.learners]
     if json:
         holder = {"token_holder": token_holder(answer) or None}
-        print_json(group_document(group) | holder | {"logs": logs, "copies": copies})
+        print_json(group_document(group) | holder | logs_document(answer))
         return
     say(f"group          {group.name} ({group.id})")
     say(f"domain         {group.domain}")
@@ -197,12 +186,13 @@ def describe(connection: Connection, name: Name, json: Json = False) -> None:
     for line in state_lines(answer):
         say(line)
     say(f"retention      {retention_text(group)}")
-    if group.settings:
-        say(f"settings       {settings_text(group.settings)}")
-    say(f"under way      {under_way(answer) or '-'}")
-    if group.lost:
-        say(f"lost           {', '.join(group.lost)}")
-    print_replicas(logs, copies)
+    print_rest(answer)
+
+
+def logs_document(answer: "DescribeGroupResponse") -> dict[str, Any]:
+    """How far each replica is, and each node that copies the log to become one."""
+    logs = [replica_document(replica) for replica in answer.replicas]
+    return {"logs": logs, "copies": [replica_document(learner) for learner in answer.learners]}
 
 
 def state_lines(answer: "DescribeGroupResponse") -> list[str]:
@@ -211,12 +201,20 @@ def state_lines(answer: "DescribeGroupResponse") -> list[str]:
     return [f"{heading:<14} {value}" for heading, value in kind_of(group).lines(group, token_holder(answer))]
 
 
-def print_replicas(logs: list[dict[str, Any]], copies: list[dict[str, Any]]) -> None:
+def print_rest(answer: "DescribeGroupResponse") -> None:
+    """What the description of a group and that of a cell end with."""
+    group = answer.group
+    if group.settings:
+        say(f"settings       {settings_text(group.settings)}")
+    say(f"under way      {under_way(answer) or '-'}")
+    if group.lost:
+        say(f"lost           {', '.join(group.lost)}")
     numbers = ("first offset", "next offset", "bytes")
+    found = logs_document(answer)
     rows = [
         (f"{log['node']}{note}", *(_entry(log[key]) for key in ("first_offset", "next_offset", "bytes", "error")))
-        for found, note in ((logs, ""), (copies, " (copies)"))
-        for log in found
+        for logs, note in ((found["logs"], ""), (found["copies"], " (copies)"))
+        for log in logs
     ]
     print_table(("replica", *numbers, "error"), rows, numbers)
 
