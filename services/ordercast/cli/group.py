@@ -9,6 +9,7 @@ import typer
 from ordercast.cli import completion
 from ordercast.cli.changes import (
     change_document,
+    latest_facts,
     replica_document,
     replicas_text,
     stage_of,
@@ -20,7 +21,7 @@ from ordercast.cli.domain import pairs, settings_text
 from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, print_json, print_list, print_table, say
 from ordercast.cli.placed import groups_text
-from ordercast.cli.views import follow, token_holder
+from ordercast.cli.views import follow
 from ordercast.cli.waiting import NoWait, Patience, WaitDisplay, note
 from ordercast.core.ids import group_name
 from ordercast.core.members import kind_of
@@ -174,8 +175,7 @@ def describe(connection: Connection, name: Name, json: Json = False) -> None:
         group = answer.group
         cell = client.describe_cell(group.cell) if group.cell else None
     if json:
-        holder = {"token_holder": token_holder(answer) or None}
-        print_json(group_document(group) | holder | logs_document(answer))
+        print_json(group_document(group) | {"facts": latest_facts(answer)} | logs_document(answer))
         return
     say(f"group          {group.name} ({group.id})")
     say(f"domain         {group.domain}")
@@ -196,9 +196,9 @@ def logs_document(answer: "DescribeGroupResponse") -> dict[str, Any]:
 
 
 def state_lines(answer: "DescribeGroupResponse") -> list[str]:
-    """Who the members are, and in what."""
-    group = answer.group
-    return [f"{heading:<14} {value}" for heading, value in kind_of(group).lines(group, token_holder(answer))]
+    """Who the members are, in what, and what the protocol has to say."""
+    lines = (*kind_of(answer.group).lines(answer.group), *latest_facts(answer).items())
+    return [f"{heading:<14} {value}" for heading, value in lines]
 
 
 def print_rest(answer: "DescribeGroupResponse") -> None:
