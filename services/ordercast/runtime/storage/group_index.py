@@ -186,7 +186,7 @@ class GroupIndex:
         found = []
         with self.storage.reading() as txn, txn.cursor(db=self.storage.index) as cursor:
             there = cursor.set_range(prefix)
-            if there and bytes(cursor.key()) == prefix and not _is_sound(cursor.key(), cursor.value()):
+            if there and bytes(cursor.key()) == prefix and not _is_sound(bytes(cursor.key()), cursor.value()):
                 found.append(prefix)
             there = cursor.set_range(prefix + U64.pack(low))
             while there and (key := bytes(cursor.key())).startswith(prefix):
@@ -336,7 +336,7 @@ def _content(key: bytes, value: memoryview, group: str, offset: int | None) -> m
 
 def _is_sound(key: bytes, value: memoryview) -> bool:
     try:
-        unseal(INDEX, bytes(key), value)
+        unseal(INDEX, key, value)
     except CorruptRecord:
         return False
     return True
