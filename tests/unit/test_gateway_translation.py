@@ -22,6 +22,7 @@ from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,
     PUBLISH_STATUS_INVALID_ARGUMENT,
+    PUBLISH_STATUS_MOVED,
     PUBLISH_STATUS_NOT_FOUND,
     PUBLISH_STATUS_OK,
     PUBLISH_STATUS_RESOURCE_EXHAUSTED,
@@ -229,7 +230,7 @@ def test_a_request_numbered_by_the_cells_of_its_groups_goes_to_their_addresses(g
 )
 def test_a_request_that_is_numbered_by_other_cells_is_refused_so_that_its_client_asks_again(groups, cells):
     """A group was deleted and made again elsewhere: new messages would be taken for old ones there."""
-    assert wrong_with(Translation(make_node()), request(*groups, cells=cells)) == PUBLISH_STATUS_NOT_FOUND
+    assert wrong_with(Translation(make_node()), request(*groups, cells=cells)) == PUBLISH_STATUS_MOVED
 
 
 def test_who_does_not_say_how_messages_to_a_shared_cell_are_numbered_is_told_to():
