@@ -111,6 +111,8 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
             asyncio.run(drive(cluster.gateways, sets, 20))
             found.trace = asyncio.run(publish_in_a_trace(cluster.gateways[0], "a"))
             asyncio.run(publish_to_nobody(cluster.gateways[0]))
+            with ordercast.connect_sync(*cluster.gateways) as oc:
+                oc.set_cursor("a", "reader", "earliest")
             cluster.inject("node-2", InjectRequest(disk_delay_s=0.02))
             asyncio.run(drive(cluster.gateways, sets, 5))
             with SpoolClient(telemetry.address, patience_s=PATIENCE_S) as client:
@@ -121,6 +123,10 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
             wait_until("node-3 is suspected", lambda: suspicions in scrape(addresses["node-1"]), PATIENCE_S)
             asyncio.run(drive(cluster.gateways[:2], sets, 5))
             wait_until("node-2 has all that node-1 has", lambda: are_equal(cluster), PATIENCE_S)
+            lag = 'ordercast_cursor_lag{cursor="reader",domain="default",group="a"}'
+            wait_until(
+                "how far the cursor is behind is known", lambda: lag in scrape(addresses["node-1"]), PATIENCE_S
+            )
             found.pages = [scrape(addresses[name]) for name in ("node-1", "node-2")]
             found.scraped = found.pages[0] + scrape(telemetry.metrics_address)
             cluster.stop()

@@ -1,7 +1,7 @@
 """How long a certificate is good: read from the file itself, since ssl tells it only of the other side's.
 
-A certificate is DER: tag, length and value, one in the other (RFC 5280, 4.1). What is signed is the first part, and in
-it the validity stands behind version, serial number, algorithm and issuer.
+A certificate is DER: tag, length and value, one in the other (RFC 5280, 4.1). What is signed is the first part,
+and in it the validity stands behind version, serial number, algorithm and issuer.
 """
 
 import base64
