@@ -6,7 +6,7 @@ import typer
 
 from ordercast.cli import completion
 from ordercast.cli.connection import Connection, connected
-from ordercast.cli.output import NOTHING, Json, duration_text, print_json, print_table, say
+from ordercast.cli.output import NOTHING, Json, duration_text, print_json, print_list, say
 from ordercast.cli.places import METAVAR, parse_start
 
 if TYPE_CHECKING:
@@ -35,14 +35,19 @@ def list_(
     """
     with connection.client() as client:
         cursors = client.describe_cursors(group, name)
-    if json:
-        print_json([cursor_document(cursor) | lag_document(lag) for cursor, lag in cursors])
-        return
-    rows = [
-        (cursor.group, cursor.name, str(cursor.offset), str(lag.messages) if lag else NOTHING, oldest(lag))
-        for cursor, lag in cursors
-    ]
-    print_table(("group", "cursor", "offset", "behind", "oldest"), rows, ("offset", "behind", "oldest"))
+    headings = ("group", "cursor", "offset", "behind", "oldest")
+    print_list(cursors, _document, headings, _row, numbers=("offset", "behind", "oldest"), json=json)
+
+
+def _document(found: "tuple[Cursor, CursorLag | None]") -> dict[str, Any]:
+    cursor, lag = found
+    return cursor_document(cursor) | lag_document(lag)
+
+
+def _row(found: "tuple[Cursor, CursorLag | None]") -> tuple[str, ...]:
+    cursor, lag = found
+    behind = str(lag.messages) if lag else NOTHING
+    return cursor.group, cursor.name, str(cursor.offset), behind, oldest(lag)
 
 
 @app.command("set")
