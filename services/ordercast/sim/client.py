@@ -28,6 +28,7 @@ from ordercast.core.machine import (
     ViewChanged,
 )
 from ordercast.core.protocol import SeenCodec
+from ordercast.gateway.rows import messages_of
 from ordercast.gateway.tokens import Tokens
 from ordercast.sim.board import Board, Groups, MessageKey, Receipt, Sent, Shown, name_of
 from ordercast.sim.reading import Reading
@@ -197,7 +198,7 @@ class Client:
             self.dialed = peer
             session.dialed(now)
         if session.stream and peer == self.dialed:
-            self._received(PublishStreamResponse(credits=CREDITS), now)
+            self._received(PublishStreamResponse(credits=CREDITS, batches=True), now)
 
     def _received(self, response: PublishStreamResponse, now: float) -> None:
         self.session.received(self.session.stream, response, now, self.chance)
@@ -218,7 +219,7 @@ class Client:
             for request in frame.requests:
                 if request.session:
                     request.session = _TOKENS.verify(_DOMAIN, request.session, self.codec)
-                for index, message in enumerate(request.messages):
+                for index, message in enumerate(messages_of(request)):
                     self._numbered(self.board.by_payload[message.payload], request.first_sequence + index)
                 effects.append(Send((self.dialed,), request))
         return effects
