@@ -52,7 +52,7 @@ _add_runs = ranges._add_runs
 @mutant("messages-shown-to-another-group", "each message is for its own groups", (ranges, "_add_runs"))
 def _one_target(range_: ProducerRange, item: WaitingRequest, indices: Mapping[Groups, int]) -> None:
     _add_runs(range_, item, indices)
-    range_.runs[::2] = [range_.runs[0]] * (len(range_.runs) // 2)
+    range_.runs[::2] = range_.runs[:1] * (len(range_.runs) // 2)
 
 
 _complete = GroupLog.complete
