@@ -13,7 +13,7 @@ log ended before: `Tally` counts it, for replicas, gateways and readers alike.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from ordercast.core.errors import RemoteProtocolError
@@ -81,8 +81,19 @@ def targets_of(header: Header) -> Sequence[Names]:
     >>> targets_of(header)
     (('c',), ('a', 'b'))
     """
-    groups = header.groups
-    return tuple([tuple([groups[place] for place in target]) for target in places_of(header.targets, len(groups))])
+    return _targets_of(tuple(header.targets), tuple(header.groups))
+
+
+@lru_cache(ENVELOPES_REMEMBERED)
+def _targets_of(told: tuple[int, ...], groups: Names) -> tuple[Names, ...]:
+    return tuple([tuple([groups[place] for place in target]) for target in places_of(told, len(groups))])
+
+
+@lru_cache(SETS_REMEMBERED)
+def is_target(groups: Names, cells: Names) -> bool:
+    """Whether it is a sorted set of groups, some in each of these cells."""
+    is_sorted = all(earlier < later for earlier, later in pairwise(groups))
+    return is_sorted and len(groups) <= TARGET_GROUPS_MAX and cells_of(groups) == cells
 
 
 def places_of(told: Iterable[int], groups: int) -> Sequence[tuple[int, ...]]:
@@ -104,7 +115,7 @@ def _places_of(told: tuple[int, ...], groups: int) -> tuple[tuple[int, ...], ...
         at = end
     if at > len(told):
         raise RemoteProtocolError("the last target is cut short")
-    if any(place >= groups for target in targets for place in target):
+    if max([max(target) for target in targets if target], default=-1) >= groups:
         raise RemoteProtocolError("a target has a group that is not named")
     return tuple(targets)
 
@@ -152,33 +163,21 @@ def check_targets(header: Header) -> None:
     groups = tuple(header.groups)
     if any(later <= earlier for earlier, later in pairwise(groups)):
         raise RemoteProtocolError("an envelope names the groups of its targets, sorted, and no others")
-    _check_places(tuple(header.targets), groups, cells)
-    targets = len(places_of(header.targets, len(groups)))
+    targets = targets_of(header)
+    if not all(is_target(target, cells) for target in targets):
+        raise RemoteProtocolError("a target is a sorted set of groups, some in each destination cell")
+    if len(set(targets)) < len(targets):
+        raise RemoteProtocolError("an envelope names a target twice")
+    if len(set(chain.from_iterable(targets))) < len(groups):
+        raise RemoteProtocolError("an envelope names the groups of its targets, sorted, and no others")
     for range_ in header.ranges:
         runs = range_.runs
         if bool(runs) != bool(targets and range_.count):
             raise RemoteProtocolError("ranges have runs if, and only if, there are targets")
         if runs and (len(runs) % 2 or sum(runs[1::2]) != range_.count or not all(runs[1::2])):
             raise RemoteProtocolError("the runs of a range have as many messages as the range")
-        if any(index >= targets for index in runs[::2]):
+        if runs and max(runs[::2]) >= len(targets):
             raise RemoteProtocolError("a run for a target that is not there")
-
-
-@lru_cache(ENVELOPES_REMEMBERED)
-def _check_places(told: tuple[int, ...], groups: Names, cells: Names) -> None:
-    targets = places_of(told, len(groups))
-    if any(len(target) > TARGET_GROUPS_MAX for target in targets):
-        raise RemoteProtocolError(f"a target has at most {TARGET_GROUPS_MAX} groups")
-    if len(dict.fromkeys(targets)) < len(targets):
-        raise RemoteProtocolError("an envelope names a target twice")
-    if len({place for target in targets for place in target}) < len(groups):
-        raise RemoteProtocolError("an envelope names the groups of its targets, sorted, and no others")
-    numbers = {cell: number for number, cell in enumerate(cells)}
-    lives = [numbers.get(cell_of(group), -1) for group in groups]
-    for target in targets:
-        is_rising = all(earlier < later for earlier, later in pairwise(target))
-        if not is_rising or {lives[place] for place in target} != set(range(len(cells))):
-            raise RemoteProtocolError("a target is a sorted set of groups, some in each destination cell")
 
 
 class Runs(NamedTuple):

@@ -6,12 +6,12 @@ as many simple ones, and where its rows have to be told apart it becomes these.
 """
 
 from collections.abc import Sequence
-from itertools import chain, pairwise
+from itertools import chain
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from ordercast.core.cells import cells_of, places_of
+from ordercast.core.cells import cells_of, is_target, places_of
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.submission import Groups
 from ordercast.v1.common_pb2 import Batch, Message
@@ -63,13 +63,10 @@ def _targets(request: PublishRequest, cells: Groups) -> Sequence[Groups]:
     places = _places(request)
     if len(set(chain.from_iterable(places))) < len(named):
         raise RemoteProtocolError("a group that no target has")
-    for target in places:
-        if not target or any(later <= earlier for earlier, later in pairwise(target)):
-            raise RemoteProtocolError("a target is some of the groups, in their order, each once")
     targets = [tuple(sorted([named[place] for place in target])) for target in places]
-    if any(cells_of(target) != cells for target in targets):
-        raise RemoteProtocolError("messages of one batch are for groups that live in the same cells")
-    if len(dict.fromkeys(targets)) < len(targets):
+    if not all(is_target(target, cells) for target in targets):
+        raise RemoteProtocolError("a target is a set of groups that live in the same cells as those of the others")
+    if len(set(targets)) < len(targets):
         raise RemoteProtocolError("a target is named twice")
     return targets
 
