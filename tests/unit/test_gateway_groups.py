@@ -17,7 +17,7 @@ from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_SEQUENCE_GAP,
     PublishRequest,
 )
-from ordercast.v1.sequencer_pb2 import EnvelopeDecided, EnvelopeDurable
+from ordercast.v1.scalatom_pb2 import EnvelopeDecided, EnvelopeDurable
 from tests.unit.driving import LIVES, Driven, view_of
 from tests.unit.gateway_host import RESEND_S, Host, envelopes, payloads, replies, status
 

@@ -71,10 +71,8 @@ from ordercast.protocols.scalatom.stamping import Stamping
 from ordercast.protocols.scalatom.waits import Waits
 from ordercast.v1.common_pb2 import Envelope, Header
 from ordercast.v1.consensus_pb2 import Decide
-from ordercast.v1.sequencer_pb2 import (
-    Disseminate,
+from ordercast.v1.scalatom_pb2 import (
     EnvelopeDecided,
-    EnvelopeDelivered,
     EnvelopeDurable,
     Gossip,
     GossipAsk,
@@ -82,10 +80,10 @@ from ordercast.v1.sequencer_pb2 import (
     HandOverAsk,
     Have,
     HaveAsk,
-    LogEntry,
     Pull,
     RecTs,
 )
+from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDelivered, LogEntry
 
 TICK = "tick"
 PROPOSER = "proposer"

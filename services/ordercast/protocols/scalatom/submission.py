@@ -22,7 +22,8 @@ from ordercast.core.quorums import has_majority
 from ordercast.core.submission import Groups, Seeing, Sender, Submitted
 from ordercast.core.view import View
 from ordercast.v1.common_pb2 import Incarnation
-from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDecided, EnvelopeDelivered, EnvelopeDurable
+from ordercast.v1.scalatom_pb2 import EnvelopeDecided, EnvelopeDurable
+from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDelivered
 
 
 @dataclass(slots=True)
