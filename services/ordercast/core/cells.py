@@ -122,7 +122,7 @@ def _places_of(told: tuple[int, ...], groups: int) -> tuple[tuple[int, ...], ...
 
 def groups_within(cell: str, header: Header) -> Names:
     """The groups of the cell that messages of the envelope are for. `LogEntry.bases` is in their order."""
-    return tuple([group for group in header.groups if cell_of(group) == cell])
+    return within(cell, tuple(header.groups))
 
 
 def checked_groups(cell: str, header: Header, bases: Sequence[int]) -> Names:
