@@ -34,8 +34,8 @@ def waiting(
     """Show what waits at gateways and sequencers now: a tree of what holds it up, with what waits for it below.
 
     `replica:` somebody waits for what this node says. `message:` what comes before it in the order. `group:` the
-    group has not delivered it, and no replica says more. `view:` the group changes. `token:` who orders an ISIS
-    group. Nodes that do not answer are named first. Under load something always waits, for milliseconds.
+    group has not delivered it, and no replica says more. `view:` the group changes. `token:` who orders its
+    messages. Nodes that do not answer are named first. Under load something always waits, for milliseconds.
 
     Examples: `ordercast waiting` · `ordercast waiting --watch` · `ordercast waiting --domain payments --json`
     """
