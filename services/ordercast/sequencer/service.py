@@ -101,6 +101,7 @@ class Sequencer:
         service = DESCRIPTOR.services_by_name["SequencerService"]
         self.node.peer_server.add(service, add_SequencerServiceServicer_to_server, servicer)
         self.node.spawn(self.retention.run())
+        self.node.spawn(self.retention.sweep())
         self.node.spawn(self._drop_logs())
         if self.node.telemetry is not None:
             self.node.spawn(self.cursor_lags.run())

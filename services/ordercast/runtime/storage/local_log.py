@@ -6,7 +6,7 @@ not matter to whoever writes: each holds one chunk and a position.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from functools import partial
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ import grpc
 
 from ordercast.core.cells import cell_of, shares_cell
 from ordercast.runtime.storage.damage_advice import of_record
-from ordercast.runtime.storage.group_index import GroupIndex
+from ordercast.runtime.storage.group_index import GroupIndex, can_be_mended
 from ordercast.runtime.storage.pages import OwnPages, Pages, SharedPages
 from ordercast.runtime.storage.store import CorruptRecord, LogBounds, Storage
 from ordercast.runtime.storage.writer import Writer
@@ -62,6 +62,8 @@ class LocalLogs:
         self.read_besides: Callable[[str], bytes] = lambda group: b""
         #: Where a group that shares its cell ends, as the protocol's machine has it on disk.
         self.end_of: Callable[[str], int] = lambda group: 0
+        #: Groups of shared cells are gone: their addresses, by domain.
+        self.removed: Callable[[Mapping[str, list[str]]], None] = lambda gone: None
         self.index = GroupIndex(storage, lambda group: self.end_of(group))
         self._tails: dict[str, asyncio.Event] = {}
 
@@ -147,7 +149,7 @@ class LocalLogs:
                 return look()
             except CorruptRecord as damaged:
                 found = f"{damaged}; {of_record(damaged)}"
-                if self.mend is not None and damaged.group is not None and damaged.position is not None:
+                if self.mend is not None and can_be_mended(damaged):
                     await self.mend(damaged)
                     continue
                 break
