@@ -348,18 +348,30 @@ class DeleteGroupResponse(_message.Message):
     def __init__(self, group: _Optional[_Union[_membership_pb2.Group, _Mapping]] = ...) -> None: ...
 
 class ListCursorsRequest(_message.Message):
-    __slots__ = ("group", "name")
+    __slots__ = ("group", "name", "lags")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    LAGS_FIELD_NUMBER: _ClassVar[int]
     group: str
     name: str
-    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+    lags: bool
+    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., lags: _Optional[bool] = ...) -> None: ...
+
+class CursorLag(_message.Message):
+    __slots__ = ("messages", "age_ms")
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    messages: int
+    age_ms: int
+    def __init__(self, messages: _Optional[int] = ..., age_ms: _Optional[int] = ...) -> None: ...
 
 class ListCursorsResponse(_message.Message):
-    __slots__ = ("cursors",)
+    __slots__ = ("cursors", "lags")
     CURSORS_FIELD_NUMBER: _ClassVar[int]
+    LAGS_FIELD_NUMBER: _ClassVar[int]
     cursors: _containers.RepeatedCompositeFieldContainer[_membership_pb2.Cursor]
-    def __init__(self, cursors: _Optional[_Iterable[_Union[_membership_pb2.Cursor, _Mapping]]] = ...) -> None: ...
+    lags: _containers.RepeatedCompositeFieldContainer[CursorLag]
+    def __init__(self, cursors: _Optional[_Iterable[_Union[_membership_pb2.Cursor, _Mapping]]] = ..., lags: _Optional[_Iterable[_Union[CursorLag, _Mapping]]] = ...) -> None: ...
 
 class SetCursorRequest(_message.Message):
     __slots__ = ("group", "name", "start")
