@@ -487,7 +487,7 @@ class Scalatom(LogMachine[Replica]):
         self.waits.stays(replica)
         watermark = replica.watermark(replica.clock)
         if watermark is not None:
-            self.out.append(Watermark(replica.name, watermark))
+            self.out.append(Watermark(replica.name, watermark, replica.position))
 
     def deliver(self, replica: Replica, key: bytes, envelope: Envelope) -> None:
         """Append to the group's log: from the queue, or as the log of another replica has it."""
