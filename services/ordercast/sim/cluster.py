@@ -19,6 +19,7 @@ from ordercast.core.machine import (
     KeepsIncarnations,
     Observe,
     Retired,
+    Revoked,
 )
 from ordercast.core.place import behind_all_of
 from ordercast.core.protocol import Orders, Protocol
@@ -136,6 +137,8 @@ class Cluster(ABC, Generic[S, M]):
     def on_custom(self, process: str, effect: Effect) -> None:
         if isinstance(effect, Interrupted):
             self.checkers.on_interrupted(process, effect.group)
+        elif isinstance(effect, Revoked):
+            self.checkers.on_revoked(process, effect)
         elif isinstance(effect, Dial) and self.world.processes[effect.gateway].up:
             self.world.network.disconnect(process, effect.gateway)
             self.world.network.connect(process, effect.gateway)

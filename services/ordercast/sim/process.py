@@ -24,6 +24,7 @@ from ordercast.core.machine import (
     ReadLog,
     Receive,
     ResetLog,
+    Revoked,
     Send,
     Start,
     ViewChanged,
@@ -337,6 +338,9 @@ class Process:
         self.world.delivered(self.name, effect)
 
     def interrupt(self, slot: SimSlot, effect: Interrupted) -> None:
+        self.world.custom(self.name, effect)
+
+    def revoke(self, slot: SimSlot, effect: Revoked) -> None:
         self.world.custom(self.name, effect)
 
     def other(self, slot: SimSlot, effect: Effect) -> None:

@@ -285,6 +285,7 @@ class Isis(LogMachine[Replica]):
             if self.view is not None and submit.group not in self.view.groups:
                 raise UnknownGroup(submit.group)
             raise OtherConfiguration(submit.group, f"no member of {submit.group!r} here")
+        self.parts.check_group(header.id, submit.group)
         if submit.HasField("origin"):
             self.parts.hand_on(event)
             return
