@@ -48,7 +48,7 @@ def test_a_log_that_begins_anew_is_not_vouched_for_before_it_is_as_long_again():
 
 def test_cells_that_are_not_here_any_more_are_forgotten():
     watermarks = said((5, 0))
-    watermarks.keep({"b": None})
+    watermarks.keep(lambda cell: cell == "b")
     assert watermarks.readable("a", 0) == b""
 
 

@@ -7,6 +7,7 @@ again.
 """
 
 from collections import deque
+from collections.abc import Callable
 
 from ordercast.core.machine import Watermark
 
@@ -39,6 +40,6 @@ class Watermarks:
         position, key = said[0]
         return key if position <= ends else b""
 
-    def keep(self, cells: dict[str, None]) -> None:
-        """Only what is about these."""
-        self._said = {cell: said for cell, said in self._said.items() if cell in cells}
+    def keep(self, is_here: Callable[[str], bool]) -> None:
+        """Only what is about cells that are here."""
+        self._said = {cell: said for cell, said in self._said.items() if is_here(cell)}

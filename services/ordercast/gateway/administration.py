@@ -167,8 +167,9 @@ class Administration:
         check_cursor_name(request.name)
         group = await self.subscribing.group(request.group)
         offset = await self.reading.start_offset(group, request.start)
-        await self.cursors.move(request.group, request.name, offset)
-        return api.SetCursorResponse(cursor=Cursor(group=request.group, name=request.name, offset=offset))
+        cursor = Cursor(group=request.group, name=request.name, offset=offset)
+        await self.cursors.move(cursor)
+        return api.SetCursorResponse(cursor=cursor)
 
     async def delete_cursor(self, request: api.DeleteCursorRequest) -> api.DeleteCursorResponse:
         await self.subscribing.group(request.group)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ordercast.gateway.administration import Administration
 from ordercast.gateway.budgets import Budgets
+from ordercast.gateway.merging import Merging
 from ordercast.gateway.publishing import Publishing
 from ordercast.gateway.subscribing import Subscribing
 from ordercast.v1 import gateway_pb2 as api
@@ -17,10 +18,16 @@ from ordercast.v1.gateway_pb2_grpc import GatewayServiceServicer
 
 class GatewayServer(GatewayServiceServicer):
     def __init__(
-        self, publishing: Publishing, subscribing: Subscribing, admin: Administration, budgets: Budgets
+        self,
+        publishing: Publishing,
+        subscribing: Subscribing,
+        merging: Merging,
+        admin: Administration,
+        budgets: Budgets,
     ) -> None:
         self.publishing = publishing
         self.subscribing = subscribing
+        self.merging = merging
         self.admin = admin
         self.budgets = budgets
 
@@ -32,6 +39,9 @@ class GatewayServer(GatewayServiceServicer):
 
     async def Subscribe(self, _: Any, context: Any) -> None:
         await self.subscribing.stream(context)
+
+    async def Cut(self, request: api.CutRequest, context: Any) -> api.CutResponse:
+        return await self.merging.cut(request)
 
     async def SubscribeLive(
         self, request: api.SubscribeLiveRequest, context: Any

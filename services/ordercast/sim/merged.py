@@ -138,7 +138,7 @@ class MergedReader:
         self.merge = Merge(groups, self.cursor, self.until, size_max=ROOM)
         self.sources = {group: Source(group) for group in groups}
         self.given = self.cursor
-        self.checker.goes_on(self.name)
+        self.checker.goes_on(self.name, groups)
 
     def has_reached(self, end: Place) -> bool:
         if self.until is not None or not self.merge.sources:

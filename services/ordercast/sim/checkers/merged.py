@@ -48,11 +48,13 @@ class MergedChecker:
         seen = self.readers[reader]
         seen.acknowledged = (dict(seen.next), seen.last)
 
-    def goes_on(self, reader: str) -> None:
-        """At its cursor: what it did not acknowledge comes again, and nothing else does."""
+    def goes_on(self, reader: str, groups: Sequence[str]) -> None:
+        """At its cursor, in those groups that are left: what it did not acknowledge comes again, and nothing
+        else.
+        """
         seen = self.readers[reader]
         following, seen.last = seen.acknowledged
-        seen.next = {group: following.get(group, 0) for group in seen.next}
+        seen.next = {group: following.get(group, 0) for group in groups}
 
     def _next(self, seen: Seen, group: str) -> int:
         """What comes next in the group, without what comes before the start. That may still be delivered, too."""
@@ -77,7 +79,7 @@ class MergedChecker:
         return self.logs.groups[group.partition("/")[0]].order_keys[key]
 
     def leaves(self, reader: str, group: str) -> None:
-        """The group is gone: what it still had is not shown."""
+        """The group is gone: what it had left is not shown."""
         self.readers[reader].next.pop(group, None)
 
     def shows(self, reader: str, place: Place, payload: bytes, offsets: dict[str, int]) -> None:
