@@ -160,11 +160,17 @@ class Administration:
     # ------------------------------------------------------------------------------------------ cursors
 
     async def list_cursors(self, request: api.ListCursorsRequest) -> api.ListCursorsResponse:
-        await self.subscribing.group(request.group)
-        return api.ListCursorsResponse(cursors=await self.cursors.read(request.group, request.name))
+        if not request.domain:
+            await self.subscribing.group(request.group)
+        found = await self.cursors.read(request.group, request.name, domain=request.domain)
+        return api.ListCursorsResponse(cursors=found)
 
     async def set_cursor(self, request: api.SetCursorRequest) -> api.SetCursorResponse:
         check_cursor_name(request.name)
+        if request.domain:
+            cursor = Cursor(domain=request.domain, name=request.name, place=request.place)
+            await self.cursors.move(cursor)
+            return api.SetCursorResponse(cursor=cursor)
         group = await self.subscribing.group(request.group)
         offset = await self.reading.start_offset(group, request.start)
         cursor = Cursor(group=request.group, name=request.name, offset=offset)
@@ -172,8 +178,9 @@ class Administration:
         return api.SetCursorResponse(cursor=cursor)
 
     async def delete_cursor(self, request: api.DeleteCursorRequest) -> api.DeleteCursorResponse:
-        await self.subscribing.group(request.group)
-        await self.cursors.delete(request.group, request.name)
+        if not request.domain:
+            await self.subscribing.group(request.group)
+        await self.cursors.delete(request.group, request.name, domain=request.domain)
         return api.DeleteCursorResponse()
 
     def describe_cluster(self) -> api.DescribeClusterResponse:

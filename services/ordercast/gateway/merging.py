@@ -218,7 +218,7 @@ class MergedStream:
         self._is_read = False
 
     async def run(self) -> None:
-        started = SubscribeStarted(place=message_of(self.place), groups=list(self.groups))
+        started = SubscribeStarted(place=message_of(self.place), groups=list(self.groups), domain=self.domain)
         if self.until is not None:
             started.until.CopyFrom(message_of(self.until))
         await self.voice.say(SubscribeResponse(started=started))

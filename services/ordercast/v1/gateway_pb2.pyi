@@ -176,18 +176,20 @@ class SubscribeRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[SubscribeStart, _Mapping]] = ..., ack: _Optional[_Union[Ack, _Mapping]] = ...) -> None: ...
 
 class SubscribeStarted(_message.Message):
-    __slots__ = ("offset", "group_id", "place", "until", "groups")
+    __slots__ = ("offset", "group_id", "place", "until", "groups", "domain")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     PLACE_FIELD_NUMBER: _ClassVar[int]
     UNTIL_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
     offset: int
     group_id: str
     place: _common_pb2.Place
     until: _common_pb2.Place
     groups: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, offset: _Optional[int] = ..., group_id: _Optional[str] = ..., place: _Optional[_Union[_common_pb2.Place, _Mapping]] = ..., until: _Optional[_Union[_common_pb2.Place, _Mapping]] = ..., groups: _Optional[_Iterable[str]] = ...) -> None: ...
+    domain: str
+    def __init__(self, offset: _Optional[int] = ..., group_id: _Optional[str] = ..., place: _Optional[_Union[_common_pb2.Place, _Mapping]] = ..., until: _Optional[_Union[_common_pb2.Place, _Mapping]] = ..., groups: _Optional[_Iterable[str]] = ..., domain: _Optional[str] = ...) -> None: ...
 
 class Deliveries(_message.Message):
     __slots__ = ("entries", "session", "stored_ms")
