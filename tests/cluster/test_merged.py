@@ -55,17 +55,21 @@ def shown(deliveries: Sequence[ordercast.MergedDelivery]) -> list[tuple[bytes, d
     return [(delivery.payload, delivery.offsets) for delivery in deliveries]
 
 
-# ------------------------------------------------------------------------------------------------------- one order
+# ------------------------------------------------------------------------------------------ one order
 
 
-def test_each_message_comes_once_in_one_order_whichever_gateway_and_whichever_groups(cluster: LocalCluster) -> None:
+def test_each_message_comes_once_in_one_order_whichever_gateway_and_whichever_groups(
+    cluster: LocalCluster,
+) -> None:
     receipts = publish(cluster, sets_of(300), "once-")
 
     async def run() -> list[list[ordercast.AsyncMergedDelivery]]:
         async with ordercast.connect(*cluster.gateways) as oc:
             cut = await oc.cut(ALL)
         choices = [ALL, ALL, ["m-a", "m-u"], SHARED, ["m-c"]]
-        return [await until(gateway, groups, cut) for gateway, groups in zip(_turns(cluster), choices, strict=False)]
+        return [
+            await until(gateway, groups, cut) for gateway, groups in zip(_turns(cluster), choices, strict=False)
+        ]
 
     first, second, *some = in_time(run())
     assert shown(first) == shown(second)
@@ -106,7 +110,7 @@ def test_a_message_comes_though_the_other_groups_are_idle(cluster: LocalCluster)
     assert list(in_time(run())) == ["m-b"]
 
 
-# ------------------------------------------------------------------------------------------------------------- cuts
+# ------------------------------------------------------------------------------------------ cuts
 
 
 def test_a_cut_is_behind_all_that_was_acknowledged_and_later_messages_are_behind_the_cut(
@@ -129,7 +133,7 @@ def test_a_cut_is_behind_all_that_was_acknowledged_and_later_messages_are_behind
     assert behind == [b"after"]
 
 
-# ---------------------------------------------------------------------------------------------------------- cursors
+# ------------------------------------------------------------------------------------------ cursors
 
 
 def test_one_cursor_goes_on_at_any_gateway_in_the_middle_of_a_batch(cluster: LocalCluster) -> None:
@@ -170,7 +174,7 @@ def test_an_acknowledgement_of_what_was_not_delivered_is_refused(cluster: LocalC
     in_time(run())
 
 
-# ------------------------------------------------------------------------------------------------------ which groups
+# ------------------------------------------------------------------------------------------ which groups
 
 
 def test_a_pattern_takes_the_groups_of_a_domain_that_match(cluster: LocalCluster) -> None:

@@ -6,7 +6,7 @@ import typer
 
 from ordercast.cli import completion
 from ordercast.cli.connection import Connection, connected
-from ordercast.cli.output import Json, print_json, print_table, say
+from ordercast.cli.output import Json, print_json, print_list, say
 from ordercast.cli.places import METAVAR, parse_start
 
 if TYPE_CHECKING:
@@ -32,11 +32,12 @@ def list_(
     """
     with connection.client() as client:
         cursors = client.cursors(group, name)
-    if json:
-        print_json([cursor_document(cursor) for cursor in cursors])
-        return
-    rows = [(cursor.group, cursor.name, str(cursor.offset)) for cursor in cursors]
-    print_table(("group", "cursor", "offset"), rows, ("offset",))
+    headings = ("group", "cursor", "offset")
+    print_list(cursors, cursor_document, headings, _row, numbers=("offset",), json=json)
+
+
+def _row(cursor: "Cursor") -> tuple[str, ...]:
+    return cursor.group, cursor.name, str(cursor.offset)
 
 
 @app.command("set")

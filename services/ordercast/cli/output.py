@@ -9,8 +9,8 @@ start without rich.
 
 import base64
 import json
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: What a cell holds that has nothing to say.
 NOTHING = "-"
+
+T = TypeVar("T")
 
 Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document on stdout.")]
 
@@ -76,6 +78,22 @@ def print_table(headings: Iterable[str], rows: Iterable[Iterable[str]], numbers:
     for row in rows:
         table.add_row(*row)
     out.print(table, markup=False, highlight=False)
+
+
+def print_list(
+    items: Iterable[T],
+    document: Callable[[T], dict[str, Any]],
+    headings: Iterable[str],
+    row: Callable[[T], Iterable[str]],
+    *,
+    numbers: Iterable[str] = (),
+    json: bool,
+) -> None:
+    """What `list` commands print: one JSON document with all items, or a table with a row for each."""
+    if json:
+        print_json([document(item) for item in items])
+    else:
+        print_table(headings, map(row, items), numbers)
 
 
 def print_columns(rows: list[dict[str, str]], numbers: tuple[str, ...]) -> None:

@@ -111,6 +111,7 @@ class Sequencer:
         service = DESCRIPTOR.services_by_name["SequencerService"]
         self.node.peer_server.add(service, add_SequencerServiceServicer_to_server, servicer)
         self.node.spawn(self.retention.run())
+        self.node.spawn(self.retention.sweep())
         self.node.spawn(self._drop_logs())
 
     async def drain(self) -> None:

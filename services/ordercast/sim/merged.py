@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ordercast.core.batch_order import in_order
 from ordercast.core.cells import cell_of, shares_cell
+from ordercast.core.dropping import dropped_in
 from ordercast.core.merge import Merge
 from ordercast.core.place import Place
 from ordercast.core.projection import ends_after, projected
@@ -227,17 +228,27 @@ class MergedReader:
 
     def _position_in(self, log: Log, source: Source) -> int | None:
         """Where to go on in this copy of the log; None if it does not have that."""
+        begins = self._whole_from(log, source)
         if source.position:
-            return source.position if log.begins <= source.position <= log.ends else None
+            return source.position if begins <= source.position <= log.ends else None
         position = log.begins + bisect_left([entry.order_key for entry in log.entries], self.cursor_key())
-        is_whole = not log.begins or position > log.begins or self._begins_at_cursor(log)
-        return position if is_whole else None
+        is_whole = not begins or position > begins or self._is_at_cursor(log, begins)
+        return max(position, begins) if is_whole else None
+
+    def _whole_from(self, log: Log, source: Source) -> int:
+        """From which position on the group has lost nothing: retention may drop one group of a cell alone."""
+        begins = log.begins
+        if shares_cell(source.group):
+            for position, entry in enumerate(log.entries, log.begins):
+                if source.group in dropped_in(source.cell, entry):
+                    begins = position + 1
+        return begins
 
     def cursor_key(self) -> bytes:
         return self.merge.start.order_key
 
-    def _begins_at_cursor(self, log: Log) -> bool:
-        return bool(log.entries) and log.entries[0].order_key == self.cursor_key()
+    def _is_at_cursor(self, log: Log, position: int) -> bool:
+        return position < log.ends and log.entries[position - log.begins].order_key <= self.cursor_key()
 
     def _for_group(self, source: Source, entries: Sequence[LogEntry]) -> list[LogEntry]:
         if not shares_cell(source.group):
@@ -266,8 +277,10 @@ class MergedReader:
         for source in self.sources.values():
             for name in self._replicas(source):
                 log = self.cluster.world.processes[name].disk.logs.get(source.cell, Log())
-                if log.begins:
-                    keys.append(log.entries[0].order_key if log.entries else self._last_key(source))
+                begins = self._whole_from(log, source)
+                if begins:
+                    first = log.entries[begins - log.begins :]
+                    keys.append(first[0].order_key if first else self._last_key(source))
         self.cursor = Place(max(keys), 0)
         self.checker.begins(self.name, list(self.sources), self.cursor)
         self.restart()

@@ -20,6 +20,7 @@ class PublishStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PUBLISH_STATUS_FENCED: _ClassVar[PublishStatus]
     PUBLISH_STATUS_UNAVAILABLE: _ClassVar[PublishStatus]
     PUBLISH_STATUS_NOT_FOUND: _ClassVar[PublishStatus]
+    PUBLISH_STATUS_MOVED: _ClassVar[PublishStatus]
 PUBLISH_STATUS_UNSPECIFIED: PublishStatus
 PUBLISH_STATUS_OK: PublishStatus
 PUBLISH_STATUS_INVALID_ARGUMENT: PublishStatus
@@ -28,6 +29,7 @@ PUBLISH_STATUS_SEQUENCE_GAP: PublishStatus
 PUBLISH_STATUS_FENCED: PublishStatus
 PUBLISH_STATUS_UNAVAILABLE: PublishStatus
 PUBLISH_STATUS_NOT_FOUND: PublishStatus
+PUBLISH_STATUS_MOVED: PublishStatus
 
 class PublishRequest(_message.Message):
     __slots__ = ("producer", "epoch", "groups", "first_sequence", "messages", "unordered", "session", "open_token", "trace", "cells")

@@ -6,7 +6,7 @@ not matter to whoever writes: each holds one chunk and a position.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -17,7 +17,7 @@ from ordercast.core.entries import order_key_in
 from ordercast.core.machine import Watermark
 from ordercast.core.watermarks import Watermarks
 from ordercast.runtime.storage.damage_advice import of_record
-from ordercast.runtime.storage.group_index import GroupIndex
+from ordercast.runtime.storage.group_index import GroupIndex, can_be_mended
 from ordercast.runtime.storage.pages import OwnPages, Pages, SharedPages
 from ordercast.runtime.storage.store import CorruptRecord, LogBounds, Storage
 from ordercast.runtime.storage.writer import Writer
@@ -65,6 +65,8 @@ class LocalLogs:
         self.read_besides: Callable[[str], bytes] = lambda group: b""
         #: Where a group that shares its cell ends, as the protocol's machine has it on disk.
         self.end_of: Callable[[str], int] = lambda group: 0
+        #: Groups of shared cells are gone: their addresses, by domain.
+        self.removed: Callable[[Mapping[str, list[str]]], None] = lambda gone: None
         self.index = GroupIndex(storage, lambda group: self.end_of(group))
         #: Lets machines here pass an order key, for readers who merge logs.
         self.advance: Callable[[Sequence[str], bytes], None] = lambda cells, order_key: None
@@ -169,7 +171,7 @@ class LocalLogs:
                 return look()
             except CorruptRecord as damaged:
                 found = f"{damaged}; {of_record(damaged)}"
-                if self.mend is not None and damaged.group is not None and damaged.position is not None:
+                if self.mend is not None and can_be_mended(damaged):
                     await self.mend(damaged)
                     continue
                 break
