@@ -161,6 +161,9 @@ class Administration:
     # ------------------------------------------------------------------------------------------ cursors
 
     async def list_cursors(self, request: api.ListCursorsRequest) -> api.ListCursorsResponse:
+        if request.domain:
+            found = await self.cursors.read(request.group, request.name, domain=request.domain)
+            return api.ListCursorsResponse(cursors=found)
         group = await self.subscribing.group(request.group)
         cursors = await self.cursors.read(request.group, request.name)
         lags = await lags_of(self.node, self.reading, group, cursors) if request.lags else ()
@@ -168,14 +171,20 @@ class Administration:
 
     async def set_cursor(self, request: api.SetCursorRequest) -> api.SetCursorResponse:
         check_cursor_name(request.name)
+        if request.domain:
+            cursor = Cursor(domain=request.domain, name=request.name, place=request.place)
+            await self.cursors.move(cursor)
+            return api.SetCursorResponse(cursor=cursor)
         group = await self.subscribing.group(request.group)
         offset = await self.reading.start_offset(group, request.start)
-        await self.cursors.move(request.group, request.name, offset)
-        return api.SetCursorResponse(cursor=Cursor(group=request.group, name=request.name, offset=offset))
+        cursor = Cursor(group=request.group, name=request.name, offset=offset)
+        await self.cursors.move(cursor)
+        return api.SetCursorResponse(cursor=cursor)
 
     async def delete_cursor(self, request: api.DeleteCursorRequest) -> api.DeleteCursorResponse:
-        await self.subscribing.group(request.group)
-        await self.cursors.delete(request.group, request.name)
+        if not request.domain:
+            await self.subscribing.group(request.group)
+        await self.cursors.delete(request.group, request.name, domain=request.domain)
         return api.DeleteCursorResponse()
 
     async def describe_waiting(self, request: api.DescribeWaitingRequest) -> api.DescribeWaitingResponse:

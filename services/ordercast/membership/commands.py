@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ordercast.core.errors import InvariantBroken
-from ordercast.core.level import CELLS_LEVEL, INSTALLED_LEVEL
+from ordercast.core.level import CELLS_LEVEL, INSTALLED_LEVEL, MERGED_LEVEL
 from ordercast.membership import settings as limits
 from ordercast.membership.changes import begin, check_begins, everyone_of, lose, prepared, record_started
 from ordercast.membership.changing_views import complete, define
@@ -79,6 +79,11 @@ def not_understood(command: Command, level: int) -> str | None:
         return (
             f"not all nodes run software in which groups share cells: the cluster has level {level}, and that "
             f"takes level {CELLS_LEVEL}; it rises by itself when every registered node runs newer software"
+        )
+    if kind == "move_cursors" and level < MERGED_LEVEL and any(c.domain for c in command.move_cursors.cursors):
+        return (
+            f"not all nodes run software that has cursors over several groups: the cluster has level {level}, and "
+            f"that takes level {MERGED_LEVEL}; it rises by itself when every registered node runs newer software"
         )
     if level < level_of(protocol):
         return (

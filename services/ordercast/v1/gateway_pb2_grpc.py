@@ -49,6 +49,11 @@ class GatewayServiceStub:
                 request_serializer=ordercast_dot_v1_dot_gateway__pb2.SubscribeRequest.SerializeToString,
                 response_deserializer=ordercast_dot_v1_dot_gateway__pb2.SubscribeResponse.FromString,
                 _registered_method=True)
+        self.Cut = channel.unary_unary(
+                '/ordercast.v1.GatewayService/Cut',
+                request_serializer=ordercast_dot_v1_dot_gateway__pb2.CutRequest.SerializeToString,
+                response_deserializer=ordercast_dot_v1_dot_gateway__pb2.CutResponse.FromString,
+                _registered_method=True)
         self.SubscribeLive = channel.unary_stream(
                 '/ordercast.v1.GatewayService/SubscribeLive',
                 request_serializer=ordercast_dot_v1_dot_gateway__pb2.SubscribeLiveRequest.SerializeToString,
@@ -167,6 +172,12 @@ class GatewayServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Subscribe(self, request_iterator, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Cut(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -309,6 +320,11 @@ def add_GatewayServiceServicer_to_server(servicer, server):
                     servicer.Subscribe,
                     request_deserializer=ordercast_dot_v1_dot_gateway__pb2.SubscribeRequest.FromString,
                     response_serializer=ordercast_dot_v1_dot_gateway__pb2.SubscribeResponse.SerializeToString,
+            ),
+            'Cut': grpc.unary_unary_rpc_method_handler(
+                    servicer.Cut,
+                    request_deserializer=ordercast_dot_v1_dot_gateway__pb2.CutRequest.FromString,
+                    response_serializer=ordercast_dot_v1_dot_gateway__pb2.CutResponse.SerializeToString,
             ),
             'SubscribeLive': grpc.unary_stream_rpc_method_handler(
                     servicer.SubscribeLive,
@@ -492,6 +508,33 @@ class GatewayService:
             '/ordercast.v1.GatewayService/Subscribe',
             ordercast_dot_v1_dot_gateway__pb2.SubscribeRequest.SerializeToString,
             ordercast_dot_v1_dot_gateway__pb2.SubscribeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Cut(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ordercast.v1.GatewayService/Cut',
+            ordercast_dot_v1_dot_gateway__pb2.CutRequest.SerializeToString,
+            ordercast_dot_v1_dot_gateway__pb2.CutResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -115,6 +115,7 @@ class Node:
         )
         self.logs = LocalLogs(self.storage, self.writer)
         self.host.on_logged = self.logs.notify
+        self.host.on_watermark = self.logs.said
         self.live = LiveFeeds()
         self.host.on_live = self.live.delivered
         self.host.on_interrupted = self.live.interrupted
