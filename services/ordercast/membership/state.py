@@ -447,7 +447,7 @@ class State:
         result.domain.CopyFrom(domain)
 
     def why_not_now(self, create: CreateGroup) -> str | None:
-        """Of a group that would get fewer replicas at present than it will find later. Changes nothing."""
+        """Say if a group would get fewer replicas at present than it will find later. Changes nothing."""
         domain = self.domains.get(create.domain or limits.DOMAIN_DEFAULT)
         if create.replicas or create.beside or domain is None or create.name in self.groups:
             return None
@@ -583,7 +583,7 @@ class State:
 
     @property
     def groups(self) -> dict[str, Group]:
-        """By name."""
+        """All groups, by name."""
         return self.population.groups
 
     def group_called(self, name: str) -> Group:
