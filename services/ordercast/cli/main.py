@@ -30,6 +30,7 @@ COMMANDS: dict[str, Source] = {
     "status": Source("status", "status", "Show nodes and groups, and how far each replica is."),
     "publish": Source("publish", "publish", "Send messages to any set of groups."),
     "subscribe": Source("subscribe", "subscribe", "Read the messages of a group in their order."),
+    "cut": Source("merged", "cut", "Print a place in the order: a cut through several groups."),
     "verify": Source("verify", "verify", "Read all replicas of all groups, and compare them."),
     "group": Source("group", "app", "Groups: where messages are sent to, and read from."),
     "cell": Source("cell", "app", "Cells: the sets of replicas that groups share."),

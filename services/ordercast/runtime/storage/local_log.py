@@ -123,6 +123,7 @@ class LocalLogs:
             found.stored_offset = await self._sound(lambda: pages.offset_stored_at(wall_ms))
         self.describe_view(cell, found)
         if order_key:
+            found.passed_key = await self._passed(cell)
             await self._describe_key(pages, order_key, found)
         return found
 
