@@ -62,6 +62,7 @@ from ordercast.v1.membership_pb2 import (
     CommandResult,
     CreateDomain,
     CreateGroup,
+    Cursor,
     DeleteGroup,
     Domain,
     EndIncarnation,
@@ -273,6 +274,11 @@ class State:
             retired=self.retired,
             level=self.level,
         )
+
+    def cursors_told(self, count_max: int) -> list[Cursor]:
+        """Where they stand; beyond so many, those whose names come first."""
+        found = sorted(self.cursors)[:count_max]
+        return [Cursor(group=group, name=name, offset=self.cursors[group, name]) for group, name in found]
 
     def stamp(self, item: Node | Domain | Group) -> None:
         item.revision = self.changed = self.revision
