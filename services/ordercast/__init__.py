@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ordercast.client.aio_merged import AsyncMergedDelivery, MergedSubscription
     from ordercast.client.aio_producer import Producer
     from ordercast.client.aio_subscription import AsyncDelivery, Subscription
+    from ordercast.client.checkpoint import Checkpoint
     from ordercast.client.errors import OrdercastError
     from ordercast.client.merged_types import Cut, MergedDelivery
     from ordercast.client.sync import SyncConnection, connect_sync
@@ -24,6 +25,7 @@ __all__ = [
     "TLS",
     "AsyncDelivery",
     "AsyncMergedDelivery",
+    "Checkpoint",
     "Connection",
     "Cut",
     "Delivery",
@@ -47,6 +49,7 @@ _HOMES = {
     "TLS": "types",
     "AsyncDelivery": "aio_subscription",
     "AsyncMergedDelivery": "aio_merged",
+    "Checkpoint": "checkpoint",
     "Cut": "merged_types",
     "MergedDelivery": "merged_types",
     "MergedSubscription": "aio_merged",

@@ -1,5 +1,6 @@
 """Several groups as one stream, from real processes: order, cursors, cuts, and groups that are idle."""
 
+import asyncio
 import itertools
 from collections.abc import Iterator, Sequence
 
@@ -10,12 +11,15 @@ from ordercast import errors
 from ordercast.local.cluster import LocalCluster
 from ordercast.local.setup import create_domain, create_groups
 from tests.cluster.asking import in_time
+from tests.cluster.changing import change, group_of, stranger_to, wait_until_settled
 from tests.cluster.conftest import MakeCluster
+from tests.cluster.trial import Progress, gateway_of, others_than, run_trial, start_again
 
 GROUPS = ["m-a", "m-b", "m-c"]
 #: These live in one cell.
 SHARED = ["m-u", "m-v"]
 ALL = [*GROUPS, *SHARED]
+LOOK_S = 0.05
 
 
 @pytest.fixture(scope="module")
@@ -122,15 +126,17 @@ def test_a_cut_is_behind_all_that_was_acknowledged_and_later_messages_are_behind
         async with ordercast.connect(*cluster.gateways) as oc:
             cut = await oc.cut(ALL)
             assert cut == ordercast.Cut.parse(str(cut))
+            for group in ALL:  # some may be behind the others
+                await oc.publish(b"after", to=[group])
             after = await oc.publish(b"after", to=ALL)
             async with oc.subscribe(ALL, start=cut, stop_at_end=True) as deliveries:
                 later = [delivery async for delivery in deliveries]
-            assert later[0].offsets == after.offsets
+            assert later[-1].offsets == after.offsets
             return [d.payload for d in await until(cluster.gateways[1], ALL, cut)], [d.payload for d in later]
 
     inside, behind = in_time(run())
     assert [payload for payload in before if payload not in inside] == []
-    assert behind == [b"after"]
+    assert behind == [b"after"] * (len(ALL) + 1)
 
 
 # ------------------------------------------------------------------------------------------ cursors
@@ -207,3 +213,59 @@ def test_groups_without_a_common_order_are_refused_with_what_to_do_instead(clust
     assert "causal subscription" in in_time(refused(["m-x", "m-y"]))
     assert "groups of one domain" in in_time(refused(["m-a", "m-x"]))
     assert "unknown group" in in_time(refused(["m-a", "m-nobody"]))
+
+
+# -------------------------------------------------------------------------------------------------- faults
+
+
+def test_merged_readers_miss_nothing_while_nodes_die_and_pause_and_a_replica_is_replaced(
+    make_cluster: MakeCluster,
+) -> None:
+    cluster = make_cluster(nodes=3, workers=1, fault_injection=True)
+    groups = ["f-a", "f-b", "f-u", "f-v"]
+
+    def during(progress: Progress) -> None:
+        cluster.kill("node-1")
+        progress.wait_for_receipts()
+        start_again(cluster, "node-1")
+        cluster.pause("node-2")
+        progress.wait_for_receipts()
+        cluster.resume("node-2")
+        holder = group_of(cluster, "f-a").replicas[0]
+        change(cluster, "f-a", "replace", holder, stranger_to(cluster, group_of(cluster, "f-a")))
+        progress.wait_for_receipts()
+        wait_until_settled(cluster, ["f-a"])
+
+    report = run_trial(cluster, during, groups, shared=["f-u", "f-v"])
+    assert report.merged > report.verdict.acknowledged
+
+
+def test_a_group_without_a_quorum_stops_the_stream_and_is_named_and_others_are_read_alone(
+    make_cluster: MakeCluster,
+) -> None:
+    cluster = make_cluster(fault_injection=True)
+    create_groups(cluster.gateways, ["q-three"])
+    create_groups(cluster.gateways, ["q-lonely"], replicas=1)
+    holder = group_of(cluster, "q-lonely").replicas[0]
+    gateways = [gateway_of(cluster, name) for name in others_than(cluster, holder)]
+
+    async def run() -> None:
+        async with (
+            ordercast.connect(*gateways) as oc,
+            oc.subscribe(["q-lonely", "q-three"], start="earliest") as merged,
+            oc.subscribe("q-three", start="earliest") as alone,
+        ):
+            await oc.publish(b"before", to=["q-lonely", "q-three"])
+            assert (await anext(merged)).groups == ("q-lonely", "q-three")
+            await asyncio.to_thread(cluster.pause, holder)
+            await oc.publish(b"behind", to=["q-three"], timeout=60.0)
+            assert [(await anext(alone)).payload for _ in range(2)] == [b"before", b"behind"]
+            coming = asyncio.ensure_future(anext(merged))
+            while merged.waiting_for != ("q-lonely",):
+                assert not coming.done()
+                await asyncio.sleep(LOOK_S)
+            await asyncio.to_thread(cluster.resume, holder)
+            assert (await coming).payload == b"behind"
+            assert merged.waiting_for == ()
+
+    in_time(run())

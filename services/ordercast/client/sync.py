@@ -364,7 +364,7 @@ class SyncConnection(SyncAdmin):
     def cut(
         self, groups: Iterable[str] | None = None, *, domain: str | None = None, pattern: str | None = None
     ) -> Cut:
-        """A place in the order behind everything that was acknowledged in these groups before the call."""
+        """A place behind all that was acknowledged in these groups, and before all that is published later."""
         choice = checked_choice(groups, domain=domain, pattern=pattern)
         request = CutRequest(groups=choice.groups, domain=choice.domain, pattern=choice.pattern)
         return Cut.of(place_of(self._call("Cut", request).place))

@@ -162,7 +162,7 @@ class Administration:
 
     async def list_cursors(self, request: api.ListCursorsRequest) -> api.ListCursorsResponse:
         if request.domain:
-            found = await self.cursors.read(request.group, request.name, domain=request.domain)
+            found = await self.cursors.read("", request.name, domain=request.domain)
             return api.ListCursorsResponse(cursors=found)
         group = await self.subscribing.group(request.group)
         cursors = await self.cursors.read(request.group, request.name)

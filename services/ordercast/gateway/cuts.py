@@ -12,6 +12,7 @@ from ordercast.core.cells import cell_of
 from ordercast.core.members import address_of
 from ordercast.core.place import Place
 from ordercast.core.quorums import majority
+from ordercast.gateway.advancing import Advancing
 from ordercast.gateway.reading import Reading, bounds_in, unanswered
 from ordercast.runtime.transport.status import Refused
 from ordercast.v1.membership_pb2 import Group
@@ -19,6 +20,9 @@ from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse
 
 #: Groups whose replicas are asked at the same time.
 ASKED_AT_ONCE = 32
+#: How long a cut waits for a cell to pass it, and how often it is looked.
+PASS_S_MAX = 10.0
+LOOK_S = 0.005
 #: Below every order key, and no empty one: those ask for nothing.
 LOWEST = b"\0"
 
@@ -26,17 +30,38 @@ Found = TypeVar("Found")
 
 
 class Cuts:
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: Reading, advancing: Advancing) -> None:
         self.reading = reading
+        self.advancing = advancing
 
     async def cut(self, groups: Sequence[Group]) -> Place:
-        """Behind everything that was acknowledged in these groups before.
+        """Behind everything that was acknowledged in these groups before, and before all that is published later.
 
         What was acknowledged was delivered, and then a majority of each of its cells had passed its number. Any
-        other majority has one of them; so the highest number that a majority has reached is not below it.
+        other majority has one of them; so the highest number that a majority has reached is not below it. Then
+        every cell passes that number, for one that is behind the others would give lower ones to what comes.
         """
-        of_cells = {cell_of(address_of(group)): group for group in groups}
-        return Place(max(await _for_each(list(of_cells.values()), self._reached)))
+        of_cells = list({cell_of(address_of(group)): group for group in groups}.values())
+        order_key = max(await _for_each(of_cells, self._reached))
+        await _for_each(of_cells, lambda group: self._passes(group, order_key))
+        return Place(order_key)
+
+    async def _passes(self, group: Group, order_key: bytes) -> None:
+        cell = cell_of(address_of(group))
+        try:
+            async with asyncio.timeout(PASS_S_MAX):
+                while not await self._has_passed(group, order_key):
+                    self.advancing.want(cell, order_key)
+                    await asyncio.sleep(LOOK_S)
+        except TimeoutError:
+            message = f"the group {group.name!r} cannot pass the cut: it may lack a quorum"
+            code = grpc.StatusCode.UNAVAILABLE
+            raise Refused(code, message, "NO_QUORUM", {"group": group.name}, retry_after_s=1.0) from None
+        self.advancing.passed(cell, order_key)
+
+    async def _has_passed(self, group: Group, order_key: bytes) -> bool:
+        bounds = await self._bounds(group, order_key)
+        return any(found.passed_key >= order_key for found in bounds)
 
     async def _reached(self, group: Group) -> bytes:
         described = await self.reading.describe(group)

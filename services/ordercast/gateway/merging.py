@@ -76,8 +76,8 @@ class Merging:
         self.subscribing = subscribing
         self.node = subscribing.node
         self.reading: Reading = subscribing.reading
-        self.cuts = Cuts(self.reading)
         self.advancing = Advancing(self.node, self.reading)
+        self.cuts = Cuts(self.reading, self.advancing)
 
     @staticmethod
     def is_merged(start: SubscribeStart) -> bool:

@@ -182,6 +182,7 @@ class Chaos:
             for number in (1, 2)
             for group in GROUPS
         ]
+        subscribers += [asyncio.create_task(load.subscribe_merged(f"merged-{number}")) for number in (1, 2)]
         alone, *together = [f"producer-{number}" for number in range(PRODUCERS)]
         producers = [
             asyncio.create_task(load.produce(alone, pause_s=self.pause_s)),

@@ -62,6 +62,7 @@ from ordercast.v1.membership_pb2 import (
     CommandResult,
     CreateDomain,
     CreateGroup,
+    Cursor,
     DeleteGroup,
     Domain,
     EndIncarnation,

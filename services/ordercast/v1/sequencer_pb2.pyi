@@ -308,7 +308,7 @@ class ReplicaFact(_message.Message):
     def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class DescribeReplicaResponse(_message.Message):
-    __slots__ = ("first_offset", "next_offset", "bytes", "position", "damaged_records", "repaired_entries", "damaged_entries", "stored_offset", "protocol", "facts", "facts_number", "orderer", "key_offset", "first_key", "reached_key")
+    __slots__ = ("first_offset", "next_offset", "bytes", "position", "damaged_records", "repaired_entries", "damaged_entries", "stored_offset", "protocol", "facts", "facts_number", "orderer", "key_offset", "first_key", "reached_key", "passed_key")
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -324,6 +324,7 @@ class DescribeReplicaResponse(_message.Message):
     KEY_OFFSET_FIELD_NUMBER: _ClassVar[int]
     FIRST_KEY_FIELD_NUMBER: _ClassVar[int]
     REACHED_KEY_FIELD_NUMBER: _ClassVar[int]
+    PASSED_KEY_FIELD_NUMBER: _ClassVar[int]
     first_offset: int
     next_offset: int
     bytes: int
@@ -339,7 +340,8 @@ class DescribeReplicaResponse(_message.Message):
     key_offset: int
     first_key: bytes
     reached_key: bytes
-    def __init__(self, first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., bytes: _Optional[int] = ..., position: _Optional[int] = ..., damaged_records: _Optional[int] = ..., repaired_entries: _Optional[int] = ..., damaged_entries: _Optional[int] = ..., stored_offset: _Optional[int] = ..., protocol: _Optional[bytes] = ..., facts: _Optional[_Iterable[_Union[ReplicaFact, _Mapping]]] = ..., facts_number: _Optional[int] = ..., orderer: _Optional[str] = ..., key_offset: _Optional[int] = ..., first_key: _Optional[bytes] = ..., reached_key: _Optional[bytes] = ...) -> None: ...
+    passed_key: bytes
+    def __init__(self, first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., bytes: _Optional[int] = ..., position: _Optional[int] = ..., damaged_records: _Optional[int] = ..., repaired_entries: _Optional[int] = ..., damaged_entries: _Optional[int] = ..., stored_offset: _Optional[int] = ..., protocol: _Optional[bytes] = ..., facts: _Optional[_Iterable[_Union[ReplicaFact, _Mapping]]] = ..., facts_number: _Optional[int] = ..., orderer: _Optional[str] = ..., key_offset: _Optional[int] = ..., first_key: _Optional[bytes] = ..., reached_key: _Optional[bytes] = ..., passed_key: _Optional[bytes] = ...) -> None: ...
 
 class ReadEntryRequest(_message.Message):
     __slots__ = ("group", "position")

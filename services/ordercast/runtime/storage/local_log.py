@@ -123,19 +123,9 @@ class LocalLogs:
             found.stored_offset = await self._sound(lambda: pages.offset_stored_at(wall_ms))
         self.describe_view(cell, found)
         if order_key:
+            found.passed_key = await self._passed(cell)
             await self._describe_key(pages, order_key, found)
         return found
-
-    async def unread(self, group: str, offset: int) -> tuple[int, int | None]:
-        """How many messages stand at this offset and behind it, and when the first of them was stored."""
-        self.check_served(group)
-        pages = self._pages(group)
-        bounds = await self._sound(pages.bounds)
-        first = max(offset, bounds.first_offset)
-        if first >= bounds.next_offset:
-            return 0, None
-        stored = await self._sound(lambda: pages.read(pages.place_of(first), 1, 1))
-        return bounds.next_offset - offset, stored[0].wall_ms if stored else None
 
     async def _describe_key(self, pages: Pages, order_key: bytes, found: DescribeReplicaResponse) -> None:
         """Where the key is. What was dropped before the first entry may have had it, unless that comes before
@@ -151,6 +141,17 @@ class LocalLogs:
             is_whole = b"" < found.first_key <= order_key
         if is_whole:
             found.key_offset = max(offset, bounds.first_offset)
+
+    async def unread(self, group: str, offset: int) -> tuple[int, int | None]:
+        """How many messages stand at this offset and behind it, and when the first of them was stored."""
+        self.check_served(group)
+        pages = self._pages(group)
+        bounds = await self._sound(pages.bounds)
+        first = max(offset, bounds.first_offset)
+        if first >= bounds.next_offset:
+            return 0, None
+        stored = await self._sound(lambda: pages.read(pages.place_of(first), 1, 1))
+        return bounds.next_offset - offset, stored[0].wall_ms if stored else None
 
     async def _written(self, group: str) -> None:
         """Until what was delivered here before is on disk.
