@@ -62,7 +62,6 @@ from ordercast.v1.membership_pb2 import (
     CommandResult,
     CreateDomain,
     CreateGroup,
-    Cursor,
     DeleteGroup,
     Domain,
     EndIncarnation,
