@@ -489,7 +489,7 @@ class State:
     def _domain_for(self, create: CreateGroup, is_apart: bool) -> Domain:
         name = create.domain or limits.DOMAIN_DEFAULT
         if create.beside and not is_apart and not create.domain:
-            name = self._group(create.beside).domain
+            name = self.group_called(create.beside).domain
         if name not in self.domains:
             raise Refused(Code.NOT_FOUND, f"there is no domain {quoted(name)}")
         return self.domains[name]
@@ -560,7 +560,7 @@ class State:
         return cell
 
     def _cell_beside(self, create: CreateGroup, settings: Mapping[str, str]) -> Group:
-        other = self._group(create.beside)
+        other = self.group_called(create.beside)
         cell = self.population.cell_with(other.cell)
         if cell is None:
             raise precondition(f"the group {other.name} has a cell to itself: nothing else lives there")
@@ -585,7 +585,7 @@ class State:
         """By name."""
         return self.population.groups
 
-    def _group(self, name: str) -> Group:
+    def group_called(self, name: str) -> Group:
         group = self.groups.get(name)
         if group is None:
             raise Refused(Code.NOT_FOUND, f"there is no group {quoted(name)}")
@@ -593,7 +593,7 @@ class State:
 
     def _delete_group(self, delete: DeleteGroup, result: CommandResult) -> None:
         """A change that is being prepared is given up; one that has begun has to come to its end."""
-        group = self._group(delete.name)
+        group = self.group_called(delete.name)
         if group.state != GROUP_STATE_DELETING:
             group.state = GROUP_STATE_DELETING
             group.ClearField("next")
@@ -640,7 +640,7 @@ class State:
             raise Refused(Code.INVALID_ARGUMENT, message)
         for cursor in move.cursors:
             check_name("cursor", cursor.name)
-            if self._group(cursor.group).state == GROUP_STATE_DELETING:
+            if self.group_called(cursor.group).state == GROUP_STATE_DELETING:
                 raise Refused(Code.FAILED_PRECONDITION, f"the group {cursor.group} is being deleted")
         moved = {(cursor.group, cursor.name): cursor.offset for cursor in move.cursors}
         if len(self.cursors) + sum(1 for key in moved if key not in self.cursors) > limits.CURSORS_MAX:
@@ -653,7 +653,7 @@ class State:
             raise Refused(Code.NOT_FOUND, message)
 
     def _read_cursors(self, read: ReadCursors, result: CommandResult) -> None:
-        self._group(read.group)
+        self.group_called(read.group)
         if not read.name:
             keys = sorted(key for key in self.cursors if key[0] == read.group)
         elif (read.group, read.name) in self.cursors:
