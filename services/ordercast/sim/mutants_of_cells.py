@@ -32,7 +32,7 @@ def _ends_lost(self: SavedLogs, log: GroupLog) -> None:
 _put_into = CellState.put_into
 
 
-@mutant("state-without-the-ends-of-groups", "a state has all that the log led to", (CellState, "put_into"))
+@mutant("state-without-the-ends-of-groups", "a state has all that the log led to", (CellState, "put_into"), seed=5)
 def _without_ends(self: CellState, snapshot: Snapshot) -> None:
     _put_into(self, snapshot)
     del snapshot.ends[:]
@@ -41,7 +41,7 @@ def _without_ends(self: CellState, snapshot: Snapshot) -> None:
 _take = Tally.take
 
 
-@mutant("repetition-counts-as-a-message", "what comes again has no offsets of its own", (Tally, "take"))
+@mutant("repetition-counts-as-a-message", "what comes again has no offsets of its own", (Tally, "take"), seed=14)
 def _takes_all(self: Tally, range_: ProducerRange, first: int, end: int) -> Runs:
     taken = _take(self, range_, first, end)
     if first > range_.first_sequence:
