@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from ordercast.core.cells import Runs, Tally
+from ordercast.core.dropping import without
 from ordercast.core.submission import Groups
 from ordercast.gateway import ranges
 from ordercast.gateway.producer import WaitingRequest
 from ordercast.protocols.celllog.group_log import CellState, GroupLog
 from ordercast.protocols.celllog.saved_logs import SavedLogs
+from ordercast.sim import disk
 from ordercast.sim.mutant import Mutant, register
 from ordercast.v1.common_pb2 import ProducerRange
 from ordercast.v1.sequencer_pb2 import LogEntry, Snapshot
@@ -29,7 +32,7 @@ def _ends_lost(self: SavedLogs, log: GroupLog) -> None:
 _put_into = CellState.put_into
 
 
-@mutant("state-without-the-ends-of-groups", "a state has all that the log led to", (CellState, "put_into"))
+@mutant("state-without-the-ends-of-groups", "a state has all that the log led to", (CellState, "put_into"), seed=5)
 def _without_ends(self: CellState, snapshot: Snapshot) -> None:
     _put_into(self, snapshot)
     del snapshot.ends[:]
@@ -38,7 +41,7 @@ def _without_ends(self: CellState, snapshot: Snapshot) -> None:
 _take = Tally.take
 
 
-@mutant("repetition-counts-as-a-message", "what comes again has no offsets of its own", (Tally, "take"))
+@mutant("repetition-counts-as-a-message", "what comes again has no offsets of its own", (Tally, "take"), seed=14)
 def _takes_all(self: Tally, range_: ProducerRange, first: int, end: int) -> Runs:
     taken = _take(self, range_, first, end)
     if first > range_.first_sequence:
@@ -66,3 +69,17 @@ def _counts_all(self: GroupLog, entry: LogEntry, groups: tuple[str, ...], sn: in
     for range_ in header.ranges:
         tally.take(range_, range_.first_sequence, range_.first_sequence + range_.count)
     entry.news[:] = [end - base for end, base in zip(tally.ends, entry.bases, strict=True)]
+
+
+@mutant("compaction-drops-a-live-row", "what another group needs stays in an entry", (disk, "without"))
+def _drops_all(cell: str, entry: LogEntry, groups: Any) -> LogEntry:
+    found = without(cell, entry, groups)
+    found.envelope.body = b""
+    return found
+
+
+@mutant("compaction-is-not-told", "an entry says which groups have dropped it", (disk, "without"))
+def _untold(cell: str, entry: LogEntry, groups: Any) -> LogEntry:
+    found = without(cell, entry, groups)
+    del found.dropped[:]
+    return found

@@ -26,7 +26,7 @@ class FetchLog(_message.Message):
     def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., position: _Optional[int] = ...) -> None: ...
 
 class LogEntry(_message.Message):
-    __slots__ = ("order_key", "envelope", "first_offset", "outcomes", "protocol", "besides", "bases", "news")
+    __slots__ = ("order_key", "envelope", "first_offset", "outcomes", "protocol", "besides", "bases", "news", "dropped")
     ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
     ENVELOPE_FIELD_NUMBER: _ClassVar[int]
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
@@ -35,6 +35,7 @@ class LogEntry(_message.Message):
     BESIDES_FIELD_NUMBER: _ClassVar[int]
     BASES_FIELD_NUMBER: _ClassVar[int]
     NEWS_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
     order_key: bytes
     envelope: _common_pb2.Envelope
     first_offset: int
@@ -43,7 +44,8 @@ class LogEntry(_message.Message):
     besides: bytes
     bases: _containers.RepeatedScalarFieldContainer[int]
     news: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, order_key: _Optional[bytes] = ..., envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., first_offset: _Optional[int] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., protocol: _Optional[bytes] = ..., besides: _Optional[bytes] = ..., bases: _Optional[_Iterable[int]] = ..., news: _Optional[_Iterable[int]] = ...) -> None: ...
+    dropped: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, order_key: _Optional[bytes] = ..., envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., first_offset: _Optional[int] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., protocol: _Optional[bytes] = ..., besides: _Optional[bytes] = ..., bases: _Optional[_Iterable[int]] = ..., news: _Optional[_Iterable[int]] = ..., dropped: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class LogChunk(_message.Message):
     __slots__ = ("group", "configuration", "position", "entries", "head", "begins", "checksum")

@@ -487,7 +487,7 @@ class Scalatom(LogMachine[Replica]):
         if watermark is not None:
             self.out.append(Watermark(replica.name, watermark))
 
-    def deliver(self, replica: Replica, key: bytes, envelope: Envelope) -> None:
+    def deliver(self, replica: Replica, key: bytes, envelope: Envelope, dropped: Sequence[int] = ()) -> None:
         """Append to the group's log: from the queue, or as the log of another replica has it."""
         header, position = envelope.header, replica.position
         held = self.held.get(header.id)
@@ -497,6 +497,7 @@ class Scalatom(LogMachine[Replica]):
             )
         blocked_on = self.waits.released(replica, key)
         entry, changes = replica.apply(key, envelope, held.own.get(replica.name) if held is not None else None)
+        entry.dropped.extend(dropped)
         self.out.append(Deliver(replica.name, position, entry))
         self.waits.delivered(replica, header.id, position, blocked_on)
         self.changes += changes
