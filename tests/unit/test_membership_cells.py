@@ -161,7 +161,19 @@ def test_nobody_lives_beside_a_group_that_is_not_there(cluster):
     cluster.refused(cluster.group("y", beside="nobody"), "no group 'nobody'", code=Code.NOT_FOUND)
 
 
-@pytest.mark.parametrize("wishes", [{"own_cell": True, "shared": True}, {"beside": "x", "shared": True}])
+def test_a_new_cell_is_one_that_others_may_share(cluster):
+    cluster.shared("x")
+    for number, name in enumerate("yz", 2):
+        assert cluster.group(name, new_cell=True).code == Code.OK
+        assert cluster.cell_of(name).name == f"cell-{number}"
+    assert cluster.group("w", beside="y").code == Code.OK
+    assert cluster.cell_of("w").name == "cell-2"
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [{"own_cell": True, "shared": True}, {"beside": "x", "shared": True}, {"new_cell": True, "shared": True}],
+)
 def test_a_group_lives_in_one_place(cluster, wishes):
     cluster.shared("x")
     cluster.refused(cluster.group("y", **wishes), "one of them", code=Code.INVALID_ARGUMENT)
@@ -360,7 +372,7 @@ def test_groups_are_made_together_all_of_them_or_none(cluster):
     result = cluster.do(create_groups=many(names=["s", "q", "s"], exist_ok=True))
     assert result.created == 1
     apart = CreateGroups(like=CreateGroup(own_cell=True), names=["t"])
-    cluster.refused(cluster.do(create_groups=apart), "share a cell", code=Code.INVALID_ARGUMENT)
+    cluster.refused(cluster.do(create_groups=apart), "share cells", code=Code.INVALID_ARGUMENT)
     beside = CreateGroups(like=CreateGroup(beside="p"), names=["t", "u"])
     assert cluster.do(create_groups=beside).created == 2
 

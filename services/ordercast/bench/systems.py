@@ -10,7 +10,7 @@ from typing import Any
 from ordercast.bench import own
 from ordercast.bench.meter import Meter
 from ordercast.bench.peers import etcd, nats
-from ordercast.bench.plan import RANDOM_SETS, SAME, Pattern, Plan
+from ordercast.bench.plan import CELLS_SIX, RANDOM_SETS, SAME, Pattern, Plan
 from ordercast.bench.servers import Servers
 
 #: Runs the servers, with their data in the directory, ready for clients.
@@ -33,7 +33,7 @@ class Peer(System):
 
 OWN = "ordercast"
 PEERS = {
-    "etcd": Peer(etcd.running, etcd.produce, (*RANDOM_SETS, SAME)),
+    "etcd": Peer(etcd.running, etcd.produce, (*RANDOM_SETS, CELLS_SIX, SAME)),
     "nats": Peer(nats.running, nats.produce, (SAME,)),
 }
 SYSTEMS: dict[str, System] = {OWN: System(own.running, own.produce), **PEERS}

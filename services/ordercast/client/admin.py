@@ -124,6 +124,7 @@ class AsyncAdmin:
         shared: bool = False,
         beside: str = "",
         own_cell: bool = False,
+        new_cell: bool = False,
         exist_ok: bool = False,
     ) -> Group:
         """In the domain "default" if none is given; 0 replicas means as many as there are nodes, at most three.
@@ -133,7 +134,8 @@ class AsyncAdmin:
         being deleted is made anew when it is gone. One of another domain is `AlreadyExists` all the same.
 
         At most one of these says where it lives: `shared`, in a cell with other groups of its domain, which makes
-        it cheap; `beside` a group that shares its cell, in the same one; `own_cell`, in a cell to itself.
+        it cheap; `beside` a group that shares its cell, in the same one; `own_cell`, in a cell to itself;
+        `new_cell`, in a new one, which others may share.
         """
         request = CreateGroupRequest(
             name=name,
@@ -144,6 +146,7 @@ class AsyncAdmin:
             shared=shared,
             beside=beside,
             own_cell=own_cell,
+            new_cell=new_cell,
         )
         return await self._created(creating_group(request, exist_ok=exist_ok))
 
@@ -338,6 +341,7 @@ class SyncAdmin:
         shared: bool = False,
         beside: str = "",
         own_cell: bool = False,
+        new_cell: bool = False,
         exist_ok: bool = False,
     ) -> Group:
         """In the domain "default" if none is given; 0 replicas means as many as there are nodes, at most three.
@@ -347,7 +351,8 @@ class SyncAdmin:
         being deleted is made anew when it is gone. One of another domain is `AlreadyExists` all the same.
 
         At most one of these says where it lives: `shared`, in a cell with other groups of its domain, which makes
-        it cheap; `beside` a group that shares its cell, in the same one; `own_cell`, in a cell to itself.
+        it cheap; `beside` a group that shares its cell, in the same one; `own_cell`, in a cell to itself;
+        `new_cell`, in a new one, which others may share.
         """
         request = CreateGroupRequest(
             name=name,
@@ -358,6 +363,7 @@ class SyncAdmin:
             shared=shared,
             beside=beside,
             own_cell=own_cell,
+            new_cell=new_cell,
         )
         return self._created(creating_group(request, exist_ok=exist_ok))
 

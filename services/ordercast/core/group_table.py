@@ -45,7 +45,7 @@ class GroupTable(MutableMapping[str, Group]):
 
     def as_field(self, number: int) -> bytes:
         """All of them, by name, as a repeated field of a message that has them."""
-        parts = []
+        parts: list[bytes] = []
         for name in self.names_from(""):
             kept = self._kept[name]
             packed = kept if isinstance(kept, bytes) else kept.SerializeToString(deterministic=True)

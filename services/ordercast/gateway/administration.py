@@ -86,7 +86,7 @@ class Administration:
         return api.CreateGroupsResponse(created=result.created)
 
     def _creation(self, request: api.CreateGroupRequest) -> CreateGroup:
-        if request.shared or request.beside:
+        if request.shared or request.beside or request.new_cell:
             self._check_may_share()
         return CreateGroup(
             name=request.name,
@@ -98,6 +98,7 @@ class Administration:
             own_cell=request.own_cell,
             beside=request.beside,
             shared=request.shared,
+            new_cell=request.new_cell,
         )
 
     def _check_may_share(self) -> None:

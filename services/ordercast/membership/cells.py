@@ -20,13 +20,13 @@ def lives_apart(create: CreateGroup, level: int) -> bool:
     """Whether the group gets a cell to itself. In clusters with older software all do, whatever is asked for: that
     software does not know that anything else can be asked for, and would judge otherwise.
     """
-    return level < CELLS_LEVEL or not (create.shared or create.beside)
+    return level < CELLS_LEVEL or not (create.shared or create.beside or create.new_cell)
 
 
 def check_one_place(create: CreateGroup) -> None:
-    if sum((create.own_cell, bool(create.beside), create.shared)) > 1:
+    if sum((create.own_cell, bool(create.beside), create.shared, create.new_cell)) > 1:
         raise bad_argument(
-            "a group has a cell to itself, or lives beside another group, or shares some cell: one of them"
+            "a group has a cell to itself, lives beside another group, shares some cell, or a new one: one of them"
         )
 
 

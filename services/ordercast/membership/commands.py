@@ -78,7 +78,8 @@ def not_understood(command: Command, level: int) -> str | None:
     """
     kind = command.WhichOneof("what") or ""
     protocol = command.create_domain.protocol if kind == "create_domain" else ""
-    is_shared = command.create_group.shared or command.create_group.beside or kind == "create_groups"
+    create = command.create_group
+    is_shared = kind == "create_groups" or create.shared or create.beside or create.new_cell
     if is_shared and level < CELLS_LEVEL:
         return (
             f"not all nodes run software in which groups share cells: the cluster has level {level}, and that "
@@ -99,8 +100,8 @@ def not_understood(command: Command, level: int) -> str | None:
 def _create_groups(state: "State", create: CreateGroups, result: CommandResult) -> None:
     if not 0 < len(create.names) <= CREATED_MAX:
         raise bad_argument(f"1 to {CREATED_MAX} groups are made at a time, not {len(create.names)}")
-    if lives_apart(create.like, state.level):
-        raise bad_argument("groups that are made together share a cell: none of them has one to itself")
+    if create.like.new_cell or lives_apart(create.like, state.level):
+        raise bad_argument("groups that are made together share cells: none of them has one to itself")
     names = []
     for name in dict.fromkeys(create.names):
         known = state.groups.get(name)

@@ -446,7 +446,8 @@ class State:
         domain = self.domains.get(create.domain or limits.DOMAIN_DEFAULT)
         if create.replicas or create.beside or domain is None or create.name in self.groups:
             return None
-        if not lives_apart(create, self.level) and self._choice(create, domain, dict(create.settings)).is_enough():
+        needs_room = create.new_cell or lives_apart(create, self.level)
+        if not needs_room and self._choice(create, domain, dict(create.settings)).is_enough():
             return None
         return passing_shortage(self.nodes.values(), with_acceptors=installed_protocol(domain).traits.acceptors)
 
@@ -540,14 +541,14 @@ class State:
         if create.beside:
             return self._cell_beside(create, settings)
         choice = self._choice(create, domain, settings)
-        if choice.is_enough():
+        if choice.is_enough() and not create.new_cell:
             return choice.fitting[0]
         name = new_name((self.groups, self.population.cells), len(self.population.cells) + 1)
         try:
             cell = self._placed(name, domain, create.replicas, settings)
         except Refused:
             # Fewer than there should be will do, if there are any.
-            if not choice.fitting:
+            if create.new_cell or not choice.fitting:
                 raise
             return choice.fitting[0]
         cell.is_cell = True

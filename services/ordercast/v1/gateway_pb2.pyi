@@ -265,7 +265,7 @@ class ListDomainsResponse(_message.Message):
     def __init__(self, domains: _Optional[_Iterable[_Union[_membership_pb2.Domain, _Mapping]]] = ...) -> None: ...
 
 class CreateGroupRequest(_message.Message):
-    __slots__ = ("name", "domain", "replicas", "retention", "settings", "own_cell", "beside", "shared")
+    __slots__ = ("name", "domain", "replicas", "retention", "settings", "own_cell", "beside", "shared", "new_cell")
     class SettingsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -281,6 +281,7 @@ class CreateGroupRequest(_message.Message):
     OWN_CELL_FIELD_NUMBER: _ClassVar[int]
     BESIDE_FIELD_NUMBER: _ClassVar[int]
     SHARED_FIELD_NUMBER: _ClassVar[int]
+    NEW_CELL_FIELD_NUMBER: _ClassVar[int]
     name: str
     domain: str
     replicas: int
@@ -289,7 +290,8 @@ class CreateGroupRequest(_message.Message):
     own_cell: bool
     beside: str
     shared: bool
-    def __init__(self, name: _Optional[str] = ..., domain: _Optional[str] = ..., replicas: _Optional[int] = ..., retention: _Optional[_Union[_membership_pb2.Retention, _Mapping]] = ..., settings: _Optional[_Mapping[str, str]] = ..., own_cell: _Optional[bool] = ..., beside: _Optional[str] = ..., shared: _Optional[bool] = ...) -> None: ...
+    new_cell: bool
+    def __init__(self, name: _Optional[str] = ..., domain: _Optional[str] = ..., replicas: _Optional[int] = ..., retention: _Optional[_Union[_membership_pb2.Retention, _Mapping]] = ..., settings: _Optional[_Mapping[str, str]] = ..., own_cell: _Optional[bool] = ..., beside: _Optional[str] = ..., shared: _Optional[bool] = ..., new_cell: _Optional[bool] = ...) -> None: ...
 
 class CreateGroupResponse(_message.Message):
     __slots__ = ("group",)

@@ -308,7 +308,7 @@ class CreateDomain(_message.Message):
     def __init__(self, name: _Optional[str] = ..., protocol: _Optional[str] = ..., settings: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class CreateGroup(_message.Message):
-    __slots__ = ("name", "domain", "replicas", "retention", "settings", "own_cell", "beside", "shared")
+    __slots__ = ("name", "domain", "replicas", "retention", "settings", "own_cell", "beside", "shared", "new_cell")
     class SettingsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -324,6 +324,7 @@ class CreateGroup(_message.Message):
     OWN_CELL_FIELD_NUMBER: _ClassVar[int]
     BESIDE_FIELD_NUMBER: _ClassVar[int]
     SHARED_FIELD_NUMBER: _ClassVar[int]
+    NEW_CELL_FIELD_NUMBER: _ClassVar[int]
     name: str
     domain: str
     replicas: int
@@ -332,7 +333,8 @@ class CreateGroup(_message.Message):
     own_cell: bool
     beside: str
     shared: bool
-    def __init__(self, name: _Optional[str] = ..., domain: _Optional[str] = ..., replicas: _Optional[int] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., settings: _Optional[_Mapping[str, str]] = ..., own_cell: _Optional[bool] = ..., beside: _Optional[str] = ..., shared: _Optional[bool] = ...) -> None: ...
+    new_cell: bool
+    def __init__(self, name: _Optional[str] = ..., domain: _Optional[str] = ..., replicas: _Optional[int] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., settings: _Optional[_Mapping[str, str]] = ..., own_cell: _Optional[bool] = ..., beside: _Optional[str] = ..., shared: _Optional[bool] = ..., new_cell: _Optional[bool] = ...) -> None: ...
 
 class CreateGroups(_message.Message):
     __slots__ = ("like", "names", "exist_ok")
