@@ -104,6 +104,8 @@ class Directory:
         self.groups = GroupsById(self.group_by_name)
         #: Of these, by id: those that have a cell to themselves.
         self.apart: dict[str, Group] = {}
+        #: And those that share a cell and have a retention, by id.
+        self.limited: dict[str, Group] = {}
         #: Those that are being deleted, by id.
         self.deleting: dict[str, Group] = {}
         #: What is placed, by id: groups that have a cell to themselves, and the cells that others share. What
@@ -244,7 +246,7 @@ class Directory:
         self.nodes, self.domains = {}, {}
         self.group_by_name = GroupTable()
         self.groups = GroupsById(self.group_by_name)
-        self.apart, self.deleting = {}, {}
+        self.apart, self.limited, self.deleting = {}, {}, {}
         self.cells, self._group_views, self.groups_in = {}, {}, {}
 
     def _learn(self, group: Group) -> None:
@@ -261,6 +263,8 @@ class Directory:
             self.group_by_name[group.name] = group
             if not group.cell:
                 self.apart[group.id] = group
+            elif group.retention.bytes or group.retention.age_s:
+                self.limited[group.id] = group
             if group.state == GROUP_STATE_DELETING:
                 self.deleting[group.id] = group
             if group.cell and known is None:
@@ -271,6 +275,7 @@ class Directory:
     def _forget_group(self, group: Group) -> None:
         del self.group_by_name[group.name]
         self.apart.pop(group.id, None)
+        self.limited.pop(group.id, None)
         if group.cell:
             self.groups_in[group.cell] -= 1
 
