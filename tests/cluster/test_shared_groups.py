@@ -86,7 +86,11 @@ def test_a_reader_begins_where_it_says_and_a_cursor_where_it_ended(cluster: Loca
         with oc.subscribe(group, start="earliest", cursor="reader") as deliveries:
             for _ in range(middle):
                 next(deliveries).ack()
-        assert oc.cursors(group, "reader")[0].offset == middle
+        ((cursor, lag),) = oc.describe_cursors(group, "reader")
+        assert cursor.offset == middle
+        assert lag is not None
+        assert lag.messages == len(everything) - middle
+        assert lag.HasField("age_ms")
         with oc.subscribe(group, cursor="reader", stop_at_end=True) as deliveries:
             assert [(delivery.offset, delivery.payload) for delivery in deliveries] == everything[middle:]
 

@@ -114,6 +114,24 @@ def print_verdict(troubles: list[str]) -> None:
         out.print("healthy", style="bold green")
 
 
+def duration_text(seconds: float) -> str:
+    """In one or two units that a person grasps.
+
+    >>> duration_text(0.25), duration_text(12.34), duration_text(75), duration_text(7300), duration_text(200_000)
+    ('0.25 s', '12.3 s', '1 min 15 s', '2 h 1 min', '2 d 7 h')
+    """
+    if seconds < 60:
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
+    for unit, size, smaller, smaller_size in (
+        ("d", 86400, "h", 3600),
+        ("h", 3600, "min", 60),
+        ("min", 60, "s", 1),
+    ):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit} {int(seconds % size // smaller_size)} {smaller}"
+    raise AssertionError(seconds)
+
+
 def bytes_fields(name: str, value: bytes) -> dict[str, str]:
     """Bytes in a JSON document: as text if they are text, else in base64 under another name.
 

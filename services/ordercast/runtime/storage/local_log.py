@@ -108,6 +108,17 @@ class LocalLogs:
         self.describe_view(cell, found)
         return found
 
+    async def unread(self, group: str, offset: int) -> tuple[int, int | None]:
+        """How many messages stand at this offset and behind it, and when the first of them was stored."""
+        self.check_served(group)
+        pages = self._pages(group)
+        bounds = await self._sound(pages.bounds)
+        first = max(offset, bounds.first_offset)
+        if first >= bounds.next_offset:
+            return 0, None
+        stored = await self._sound(lambda: pages.read(pages.place_of(first), 1, 1))
+        return bounds.next_offset - offset, stored[0].wall_ms if stored else None
+
     async def _written(self, group: str) -> None:
         """Until what was delivered here before is on disk.
 
