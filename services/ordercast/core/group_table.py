@@ -6,7 +6,6 @@ cell to themselves are few, and kept as they are.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, MutableMapping
-from sys import intern
 
 from ordercast.core.ids import group_name
 from ordercast.v1.membership_pb2 import Group
@@ -28,7 +27,7 @@ class GroupTable(MutableMapping[str, Group]):
     def __setitem__(self, name: str, group: Group) -> None:
         if name not in self._kept:
             self._sorted = None
-        self._kept[intern(name)] = group.SerializeToString(deterministic=True) if group.cell else group
+        self._kept[name] = group.SerializeToString(deterministic=True) if group.cell else group
 
     def __delitem__(self, name: str) -> None:
         del self._kept[name]

@@ -5,7 +5,6 @@ others there are. What is placed are few: groups that have a cell to themselves,
 """
 
 from collections.abc import Iterable
-from sys import intern
 
 from ordercast.core.group_table import GroupTable
 from ordercast.core.ids import group_name
@@ -53,7 +52,7 @@ class Population:
 
     def note_change(self, group: Group) -> None:
         """It has a later revision than all that changed before. What changed is kept from now on."""
-        name = intern(group.name)
+        name = group.name
         known = self.groups.get(name)
         if known is None or known.id != group.id:
             return
