@@ -29,6 +29,7 @@ SPEAKERS: dict[str, Speaker] = {
     "create_group": Speaker.GATEWAY,
     "create_groups": Speaker.GATEWAY,
     "delete_group": Speaker.GATEWAY,
+    "update_group": Speaker.GATEWAY,
     "remove_group": Speaker.LEADER,
     "mark_node": Speaker.LEADER,
     "end_incarnation": Speaker.ITSELF,
