@@ -25,6 +25,7 @@ from ordercast.v1.membership_pb2 import (
     Cursor,
     DeleteGroup,
     Group,
+    UpdateGroup,
 )
 
 TIMEOUT_S = 10.0
@@ -127,6 +128,11 @@ class Administration:
             api.ReplicaStatus(node=name, error=at) if isinstance(at, str) else api.ReplicaStatus(node=name, log=at)
             for name, at in found.items()
         ]
+
+    async def update_group(self, request: api.UpdateGroupRequest) -> api.UpdateGroupResponse:
+        retention = request.retention if request.HasField("retention") else None
+        result = await self._execute(Command(update_group=UpdateGroup(name=request.name, retention=retention)))
+        return api.UpdateGroupResponse(group=self.node.directory.described(result.group))
 
     async def delete_group(self, request: api.DeleteGroupRequest) -> api.DeleteGroupResponse:
         result = await self._execute(Command(delete_group=DeleteGroup(name=request.name)))

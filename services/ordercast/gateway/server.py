@@ -72,6 +72,10 @@ class GatewayServer(GatewayServiceServicer):
     async def DescribeGroup(self, request: api.DescribeGroupRequest, context: Any) -> api.DescribeGroupResponse:
         return await self.admin.describe_group(request)
 
+    async def UpdateGroup(self, request: api.UpdateGroupRequest, context: Any) -> api.UpdateGroupResponse:
+        async with self.budgets.command(context):
+            return await self.admin.update_group(request)
+
     async def DeleteGroup(self, request: api.DeleteGroupRequest, context: Any) -> api.DeleteGroupResponse:
         async with self.budgets.command(context):
             return await self.admin.delete_group(request)

@@ -335,7 +335,7 @@ class Chaos:
         self.cut_off = frozenset()
 
     def away(self) -> frozenset[str]:
-        """Who can do nothing for the others now."""
+        """The processes that can do nothing for the others at present."""
         members = self.cluster.members.values()
         down = [member.name for member in members if not member.is_running or member.is_paused]
         return self.cut_off | self.coming | frozenset(down)

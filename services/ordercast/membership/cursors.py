@@ -77,6 +77,11 @@ def all_cursors(state: "State") -> list[Cursor]:
     return [*_cursors_of(state, sorted(state.cursors)), *state.merged_cursors.all()]
 
 
+def cursors_told(state: "State", count_max: int) -> list[Cursor]:
+    """Cursors in one group, for whoever looks how far behind they are; beyond so many, the first by name."""
+    return _cursors_of(state, sorted(state.cursors)[:count_max])
+
+
 def put_cursor(state: "State", cursor: Cursor) -> None:
     if cursor.domain:
         state.merged_cursors.move(cursor)

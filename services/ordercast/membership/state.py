@@ -62,7 +62,6 @@ from ordercast.v1.membership_pb2 import (
     CommandResult,
     CreateDomain,
     CreateGroup,
-    Cursor,
     DeleteGroup,
     Domain,
     EndIncarnation,
@@ -275,11 +274,6 @@ class State:
             level=self.level,
         )
 
-    def cursors_told(self, count_max: int) -> list[Cursor]:
-        """Where they stand; beyond so many, those whose names come first."""
-        found = sorted(self.cursors)[:count_max]
-        return [Cursor(group=group, name=name, offset=self.cursors[group, name]) for group, name in found]
-
     def stamp(self, item: Node | Domain | Group) -> None:
         item.revision = self.changed = self.revision
         if isinstance(item, Group):
@@ -453,7 +447,7 @@ class State:
         result.domain.CopyFrom(domain)
 
     def why_not_now(self, create: CreateGroup) -> str | None:
-        """Of a group that would get fewer replicas at present than it will find later. Changes nothing."""
+        """Say if a group would get fewer replicas at present than it will find later. Changes nothing."""
         domain = self.domains.get(create.domain or limits.DOMAIN_DEFAULT)
         if create.replicas or create.beside or domain is None or create.name in self.groups:
             return None
@@ -589,7 +583,7 @@ class State:
 
     @property
     def groups(self) -> dict[str, Group]:
-        """By name."""
+        """All groups, by name."""
         return self.population.groups
 
     def group_called(self, name: str) -> Group:

@@ -375,6 +375,20 @@ class CreateGroupResponse(_message.Message):
     group: _membership_pb2.Group
     def __init__(self, group: _Optional[_Union[_membership_pb2.Group, _Mapping]] = ...) -> None: ...
 
+class UpdateGroupRequest(_message.Message):
+    __slots__ = ("name", "retention")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    retention: _membership_pb2.Retention
+    def __init__(self, name: _Optional[str] = ..., retention: _Optional[_Union[_membership_pb2.Retention, _Mapping]] = ...) -> None: ...
+
+class UpdateGroupResponse(_message.Message):
+    __slots__ = ("group",)
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    group: _membership_pb2.Group
+    def __init__(self, group: _Optional[_Union[_membership_pb2.Group, _Mapping]] = ...) -> None: ...
+
 class ListGroupsRequest(_message.Message):
     __slots__ = ("domain",)
     DOMAIN_FIELD_NUMBER: _ClassVar[int]

@@ -345,6 +345,14 @@ class DeleteGroup(_message.Message):
     name: str
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
+class UpdateGroup(_message.Message):
+    __slots__ = ("name", "retention")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    retention: Retention
+    def __init__(self, name: _Optional[str] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ...) -> None: ...
+
 class RemoveGroup(_message.Message):
     __slots__ = ("id",)
     ID_FIELD_NUMBER: _ClassVar[int]
@@ -519,7 +527,7 @@ class ReadCursors(_message.Message):
     def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., domain: _Optional[str] = ...) -> None: ...
 
 class Command(_message.Message):
-    __slots__ = ("request_id", "found", "register", "create_domain", "create_group", "delete_group", "remove_group", "mark_node", "end_incarnation", "retire", "move_cursors", "delete_cursor", "read_cursors", "change_replicas", "cancel_change", "begin_configuration", "record_started", "record_lost", "give_up_disk", "drain_node", "remove_node", "raise_level", "define_view", "complete_view", "note_protocols")
+    __slots__ = ("request_id", "found", "register", "create_domain", "create_group", "delete_group", "remove_group", "mark_node", "end_incarnation", "retire", "move_cursors", "delete_cursor", "read_cursors", "change_replicas", "cancel_change", "begin_configuration", "record_started", "record_lost", "give_up_disk", "drain_node", "remove_node", "raise_level", "define_view", "complete_view", "note_protocols", "update_group")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     FOUND_FIELD_NUMBER: _ClassVar[int]
     REGISTER_FIELD_NUMBER: _ClassVar[int]
@@ -545,6 +553,7 @@ class Command(_message.Message):
     DEFINE_VIEW_FIELD_NUMBER: _ClassVar[int]
     COMPLETE_VIEW_FIELD_NUMBER: _ClassVar[int]
     NOTE_PROTOCOLS_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_GROUP_FIELD_NUMBER: _ClassVar[int]
     request_id: bytes
     found: FoundCluster
     register: RegisterNode
@@ -570,7 +579,8 @@ class Command(_message.Message):
     define_view: DefineView
     complete_view: CompleteView
     note_protocols: NoteProtocols
-    def __init__(self, request_id: _Optional[bytes] = ..., found: _Optional[_Union[FoundCluster, _Mapping]] = ..., register: _Optional[_Union[RegisterNode, _Mapping]] = ..., create_domain: _Optional[_Union[CreateDomain, _Mapping]] = ..., create_group: _Optional[_Union[CreateGroup, _Mapping]] = ..., delete_group: _Optional[_Union[DeleteGroup, _Mapping]] = ..., remove_group: _Optional[_Union[RemoveGroup, _Mapping]] = ..., mark_node: _Optional[_Union[MarkNode, _Mapping]] = ..., end_incarnation: _Optional[_Union[EndIncarnation, _Mapping]] = ..., retire: _Optional[_Union[RetireIncarnations, _Mapping]] = ..., move_cursors: _Optional[_Union[MoveCursors, _Mapping]] = ..., delete_cursor: _Optional[_Union[DeleteCursor, _Mapping]] = ..., read_cursors: _Optional[_Union[ReadCursors, _Mapping]] = ..., change_replicas: _Optional[_Union[ChangeReplicas, _Mapping]] = ..., cancel_change: _Optional[_Union[CancelChange, _Mapping]] = ..., begin_configuration: _Optional[_Union[BeginConfiguration, _Mapping]] = ..., record_started: _Optional[_Union[RecordStarted, _Mapping]] = ..., record_lost: _Optional[_Union[RecordLost, _Mapping]] = ..., give_up_disk: _Optional[_Union[GiveUpDisk, _Mapping]] = ..., drain_node: _Optional[_Union[DrainNode, _Mapping]] = ..., remove_node: _Optional[_Union[RemoveNode, _Mapping]] = ..., raise_level: _Optional[_Union[RaiseLevel, _Mapping]] = ..., define_view: _Optional[_Union[DefineView, _Mapping]] = ..., complete_view: _Optional[_Union[CompleteView, _Mapping]] = ..., note_protocols: _Optional[_Union[NoteProtocols, _Mapping]] = ...) -> None: ...
+    update_group: UpdateGroup
+    def __init__(self, request_id: _Optional[bytes] = ..., found: _Optional[_Union[FoundCluster, _Mapping]] = ..., register: _Optional[_Union[RegisterNode, _Mapping]] = ..., create_domain: _Optional[_Union[CreateDomain, _Mapping]] = ..., create_group: _Optional[_Union[CreateGroup, _Mapping]] = ..., delete_group: _Optional[_Union[DeleteGroup, _Mapping]] = ..., remove_group: _Optional[_Union[RemoveGroup, _Mapping]] = ..., mark_node: _Optional[_Union[MarkNode, _Mapping]] = ..., end_incarnation: _Optional[_Union[EndIncarnation, _Mapping]] = ..., retire: _Optional[_Union[RetireIncarnations, _Mapping]] = ..., move_cursors: _Optional[_Union[MoveCursors, _Mapping]] = ..., delete_cursor: _Optional[_Union[DeleteCursor, _Mapping]] = ..., read_cursors: _Optional[_Union[ReadCursors, _Mapping]] = ..., change_replicas: _Optional[_Union[ChangeReplicas, _Mapping]] = ..., cancel_change: _Optional[_Union[CancelChange, _Mapping]] = ..., begin_configuration: _Optional[_Union[BeginConfiguration, _Mapping]] = ..., record_started: _Optional[_Union[RecordStarted, _Mapping]] = ..., record_lost: _Optional[_Union[RecordLost, _Mapping]] = ..., give_up_disk: _Optional[_Union[GiveUpDisk, _Mapping]] = ..., drain_node: _Optional[_Union[DrainNode, _Mapping]] = ..., remove_node: _Optional[_Union[RemoveNode, _Mapping]] = ..., raise_level: _Optional[_Union[RaiseLevel, _Mapping]] = ..., define_view: _Optional[_Union[DefineView, _Mapping]] = ..., complete_view: _Optional[_Union[CompleteView, _Mapping]] = ..., note_protocols: _Optional[_Union[NoteProtocols, _Mapping]] = ..., update_group: _Optional[_Union[UpdateGroup, _Mapping]] = ...) -> None: ...
 
 class CommandBatch(_message.Message):
     __slots__ = ("commands",)

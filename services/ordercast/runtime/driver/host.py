@@ -161,7 +161,7 @@ class Host:
                 self._enqueue(slot, told_at(event, clock))
 
     def _records(self, domain: str, role: str) -> Sequence[tuple[bytes, bytes]]:
-        """Of a user's domain those that are sound: what the others mean, the views say (disbelief.py)."""
+        """For user domains, only undamaged records: views report the damaged groups (disbelief.py)."""
         if domain.startswith("#"):
             return self.storage.records(domain, role)
         return self.storage.sound_records(domain, role)[0]
