@@ -1,8 +1,8 @@
 """A protocol on trial: what it gives to be simulated, and one run of it, from a seed to a verdict.
 
 Whatever the protocol, a run is the same story. A seed is drawn into a scenario; its cluster starts; clients
-publish, faults strike, and the protocol's chores go on. Then everything heals but what is gone for good, and all
-that was promised must hold.
+publish, faults strike, and the protocol's chores go on. Then everything heals but what is gone for good, and
+all that was promised must hold.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -84,6 +84,9 @@ class Trial:
     counted: Mapping[str, str] = field(default_factory=dict)
     #: The same of runs in which replicas come and go. None if they do in every run: nobody has to ask for it.
     counted_reconfiguring: Mapping[str, str] | None = None
+    #: For protocols that deliver to very many: one broadcast to about so many processes, some times, and what
+    #: it came to; it says when each is done.
+    audience: Callable[[int, int, Callable[[], None]], Mapping[str, Any]] | None = None
 
     def mutant(self, name: str) -> Mutant:
         return next(mutant for mutant in self.mutants if mutant.name == name)

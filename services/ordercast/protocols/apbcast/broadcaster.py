@@ -163,6 +163,9 @@ class Broadcaster:
 
     def _join(self) -> None:
         """[apbcast Fig.5 START, l.28-31]"""
+        homes = [name for name, group in sorted(self.known.groups.items()) if group.started.number]
+        if self.home not in homes and homes:
+            self.home = homes[0]  # that group is gone
         if not self.quits and self.incarnation:
             join = JoinStreams(
                 incarnation=self.incarnation,

@@ -35,6 +35,8 @@ from ordercast.v1.apbcast_pb2 import (
 )
 
 GOSSIP, UPDATE = "gossip", "update"
+#: One update in so many also asks somebody to join.
+ASK_AGAIN = 16
 
 
 class Leaf:
@@ -139,7 +141,7 @@ class Leaf:
         self.views.raise_own(self.incarnation, self.now)
         self.views.monitor(self.now, self.settings.suspect_s, self.settings.tombstone_s)
         self._targets.clear()
-        if not any(True for _ in self.views.neighbours()):
+        if self._is_alone() or dice.below(ASK_AGAIN) == 0:
             self._join(dice)
         for level in range(1, self.views.levels + 1):
             others = self.views.others(level)
@@ -148,17 +150,22 @@ class Leaf:
                 told = self.views.tell(other.address)
                 self._say(other, ViewUpdate(neighbours=told, head=self.head))
 
+    def _is_alone(self) -> bool:
+        """It knows no immediate neighbour, or nobody but those: after a long partition they may be an island."""
+        near = sum(1 for _ in self.views.neighbours())
+        return not near or near == len(self.views.members)
+
     def _join(self, dice: Dice) -> None:
-        """Until somebody of the own subgroup is known; or nobody is there, and who is nearest knows no one
-        nearer (E6 of Figure 2).
+        """[apbcast Fig.2 l.17-23]: of who is nearest, or of a contact. Now and then also without need, for islands
+        that do not know that they are some.
         """
         self._joins += 1
         nearest = sorted(self.views.members.values(), key=lambda m: common_level(m.address, self.views.address))
         known = [member.process for member in nearest[:3]]
-        there = [name for name in [*known, *self.contacts] if name != self.process and name in self.connected]
+        asked = known if self._joins % 2 and known else self.contacts
+        there = [name for name in asked if name != self.process and name in self.connected]
         if there:
-            joining = self._own()
-            self.out.append(Send((there[self._joins % len(there)],), JoinGossip(joining=joining)))
+            self.out.append(Send((dice.one(there),), JoinGossip(joining=self._own())))
 
     def _own(self) -> Neighbour:
         own = self.views.own

@@ -167,7 +167,8 @@ class Registrar:
         if event.members:
             self._try(self.registry.define, event.group, event.members)
             self.leaving.pop(event.group, None)
-        else:
+        elif any(g.group not in self.leaving and g.group != event.group for g in self.registry.state.groups):
+            # The last one stays: somebody has to be at home somewhere.
             self.leaving[event.group] = None
 
     def _try(self, command: Callable[..., None], *args: object) -> bool:

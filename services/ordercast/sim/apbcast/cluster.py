@@ -263,6 +263,22 @@ class AudienceCluster:
         for name in self.scenario.broadcasters:
             if self.world.processes[name].up and self.machine(name, BROADCASTER).buffers()["open"]:
                 return f"{name} has messages without receipts"
+        return self._untidy()
+
+    def _untidy(self) -> str:
+        """Rumours end, and who is gone is forgotten, by everybody."""
+        addresses = {
+            self.scenario.leaves[name].address: name for name in self.gone if name in self.scenario.leaves
+        }
+        for name, process in self.world.processes.items():
+            if not process.up or LEAF not in process.slots:
+                continue
+            leaf = self.machine(name, LEAF)
+            if len(leaf.rumours):
+                return f"{name} tells {len(leaf.rumours)} rumours and does not come to an end"
+            for address, gone in addresses.items():
+                if address in leaf.views.members:
+                    return f"{name} knows {gone}, which is gone"
         return ""
 
     def judge(self) -> None:
@@ -279,12 +295,20 @@ class AudienceCluster:
             raise Violation("refused", world.refusals[0])
 
     def _check_bounds(self) -> None:
-        """Nobody has more in its buffers than settings allow."""
+        """Nobody has more in its buffers than settings allow, nor knows more processes than R of each part."""
         settings = self.scenario.settings
         for name, process in self.world.processes.items():
             for role, slot in process.slots.items() if process.up else ():
                 buffers = slot.machine.buffers()
                 if role == LEAF and buffers["held"] > settings.hold:
                     raise Violation("bounded", f"{name} holds {buffers['held']} messages")
+                if role == LEAF and (known := _largest_part(slot.machine)) > settings.representatives:
+                    raise Violation("bounded", f"{name} knows {known} representatives of one part")
                 if role == BROADCASTER and buffers["entries"] > 4 * settings.window + 64:
                     raise Violation("bounded", f"{name} has {buffers['entries']} entries")
+
+
+def _largest_part(leaf: Leaf) -> int:
+    """By how many it is represented, as far as the leaf knows."""
+    levels = range(2, leaf.views.levels + 1)
+    return max(len(addresses) for level in levels for addresses in leaf.views.level(level).values())

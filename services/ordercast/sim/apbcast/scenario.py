@@ -62,7 +62,7 @@ class AudienceScenario:
 def draw(seed: int, *, reconfigure: bool = False) -> AudienceScenario:
     """Roots come and go in every run: there is nothing to be asked for."""
     random = Random(f"{seed}/scenario")
-    until = random.uniform(2.0, 5.0)
+    until = random.uniform(1.5, 3.5)
     sizes = random.choice([(3,), (3, 3), (3, 3), (1, 3), (3, 2)])
     roots, number = {}, 0
     for index, size in enumerate(sizes):
@@ -103,6 +103,8 @@ def _draw_settings(random: Random) -> Settings:
         window=random.choice([2, 8, 64]),
         patience_rounds=random.choice([0, 0, 5]),
         silent_s=random.choice([0.5, 1.0]),
+        gossip_s=0.1,
+        update_s=0.4,
     )
 
 
@@ -118,10 +120,11 @@ def _draw_network(random: Random) -> NetworkSettings:
 
 def _draw_leaves(random: Random, subdivisions: int, until: float) -> dict[str, LeafPlan]:
     leaves: dict[str, LeafPlan] = {}
-    below = random.choice([2, 3])
+    # Few in most runs, which then take a second at most; some dozens in others.
+    below, lowest = random.choice([(1, 3), (2, 2), (2, 3), (3, 5)])
     for top in range(subdivisions):
         for middle in range(below):
-            for low in range(1, random.choice([3, 4, 5])):
+            for low in range(1, random.randint(2, lowest) + 1):
                 plan = LeafPlan((top, middle, low))
                 kind = random.random()
                 if kind < 0.2:
