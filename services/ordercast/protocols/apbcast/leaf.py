@@ -156,8 +156,8 @@ class Leaf:
         return not near or near == len(self.views.members)
 
     def _join(self, dice: Dice) -> None:
-        """[apbcast Fig.2 l.17-23]: of who is nearest, or of a contact. Now and then also without need, for islands
-        that do not know that they are some.
+        """[apbcast Fig.2 l.17-23]: of who is nearest, or of a contact. Now and then also without need, for
+        islands that do not know that they are some.
         """
         self._joins += 1
         nearest = sorted(self.views.members.values(), key=lambda m: common_level(m.address, self.views.address))

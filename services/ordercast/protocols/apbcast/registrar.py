@@ -5,7 +5,7 @@ what is in that state: after a crash it asks again, and everybody answers as bef
 one that leads membership's log.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ordercast.core.machine import (
@@ -20,7 +20,8 @@ from ordercast.core.machine import (
     Start,
     TimerFired,
 )
-from ordercast.core.quorums import has_majority
+from ordercast.core.quorums import has_majority, majority
+from ordercast.protocols.apbcast.acknowledged import of_majority
 from ordercast.protocols.apbcast.bias import InvalidRate, check_rate
 from ordercast.protocols.apbcast.events import PlaceRoots
 from ordercast.protocols.apbcast.registry import Registry, Unfit
@@ -228,7 +229,7 @@ class Registrar:
         sealed = {name: length for name, length in told.items() if name in members}
         if not has_majority(members, sealed):
             return None
-        length = max(sealed.values())
+        length = self._safe_length(members, sealed)
         holders = [name for name, reached in sealed.items() if reached >= length]
         if not has_majority(members, holders):
             behind = [name for name, reached in sealed.items() if reached < length and name in self.connected]
@@ -236,6 +237,16 @@ class Registrar:
             self.out.append(Send(tuple(behind), fill))
             return None
         return StreamEnd(stream=stream, length=length, keeper=known.home)
+
+    def _safe_length(self, members: Sequence[str], sealed: Mapping[str, int]) -> int:
+        """What any majority of them has sealed is long enough, for it meets everyone that ever acknowledged.
+
+        So it is the longest prefix of those who have least. If a majority has more than that, it is what they
+        have: what one root alone has, who may be gone by now, need not be waited for.
+        """
+        lengths = sorted(sealed.values())
+        least = lengths[majority(len(members)) - 1]
+        return max(least, of_majority(list(sealed) + [""] * (len(members) - len(sealed)), sealed))
 
     def _have_begun(self, group: str, view: int) -> bool:
         """Whether a majority of the group's started configuration has begun the view durably."""

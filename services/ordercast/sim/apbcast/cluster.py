@@ -72,6 +72,8 @@ class Membership:
 
 
 class AudienceCluster:
+    rest_s_max = REST_S_MAX
+
     def __init__(self, scenario: AudienceScenario, seed: int | str, *, tracing: bool = False) -> None:
         self.scenario = scenario
         self.world = world = World(seed, scenario.network, tracing=tracing)
@@ -138,7 +140,7 @@ class AudienceCluster:
     def start(self) -> None:
         for name, process in self.world.processes.items():
             plan = self.scenario.leaves.get(name)
-            if plan is not None and plan.comes_at > 0:
+            if name in self.scenario.absent or (plan is not None and plan.comes_at > 0):
                 self.away[name] = None
             else:
                 process.start()
@@ -179,9 +181,11 @@ class AudienceCluster:
         elif isinstance(effect, Receipted):
             self.checker.homes = self._note_homes()
             self.checker.on_receipt(process, effect)
-            self.producers[effect.cast.producer.decode()].on_receipt(effect)
+            if (producer := self.producers.get(effect.cast.producer.decode())) is not None:
+                producer.on_receipt(effect)
         elif isinstance(effect, NotTaken):
-            self.producers[effect.cast.producer.decode()].on_refused(effect)
+            if (producer := self.producers.get(effect.cast.producer.decode())) is not None:
+                producer.on_refused(effect)
         elif isinstance(effect, Skipped):
             self.checker.on_skipped(process, effect, self.floor)
 
@@ -283,7 +287,7 @@ class AudienceCluster:
 
     def judge(self) -> None:
         world = self.world
-        latest = world.now + REST_S_MAX
+        latest = world.now + self.rest_s_max
         world.run_until(world.now + REST_LOOK_S)
         while reason := self.unfinished():
             if world.now >= latest:

@@ -53,6 +53,8 @@ class AudienceScenario:
     changes: list[float] = field(default_factory=list)
     #: Keep so many messages beyond what must be kept; None keeps all.
     retention: int | None = None
+    #: Processes that a director starts later.
+    absent: tuple[str, ...] = ()
 
     @property
     def all_roots(self) -> tuple[str, ...]:

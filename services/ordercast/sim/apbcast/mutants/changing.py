@@ -112,16 +112,6 @@ def _handed_unsealed(self: RootChanges, event: Receive, message: object) -> None
 
 @register(
     CHANGING,
-    "created_empty",
-    "a group that is created starts with nothing",
-    (RootChanges, "_has_begun_like_others"),
-)
-def _created_empty(self: RootChanges, group: RootGroup, turn: int) -> bool:
-    return True
-
-
-@register(
-    CHANGING,
     "views_forgotten",
     "a view is forgotten before anybody has begun the next",
     (Registrar, "_have_begun"),

@@ -124,13 +124,6 @@ def _snapshot_again(self: RootSnapshots, state: Any) -> bool:
 
 
 @register(
-    ORDERING, "snapshot_by_number", "only a number says which merge is ahead", (RootSnapshots, "is_worth_taking")
-)
-def _snapshot_by_number(self: RootSnapshots, state: Any) -> bool:
-    return bool(state.mseq > self.merge.mseq)
-
-
-@register(
     ORDERING, "snapshot_without_log", "a snapshot counts before its log is here", (RootSnapshots, "on_snapshot")
 )
 def _snapshot_without_log(self: RootSnapshots, event: Receive, message: MergeSnapshot) -> None:
