@@ -1,6 +1,6 @@
 """Mutants of removals and of changes of roots."""
 
-from ordercast.core.machine import Receive
+from ordercast.core.machine import Receive, Send
 from ordercast.core.quorums import has_majority
 from ordercast.protocols.apbcast.registrar import Registrar
 from ordercast.protocols.apbcast.registry import Registry
@@ -58,9 +58,6 @@ def _end_before_seal(self: RootChanges, stream: int) -> bool:
     return False
 
 
-_tell_sealed = RootChanges.tell_sealed
-
-
 @register(CHANGING, "seal_in_memory", "a seal counts before it is on the disk", (RootChanges, "tell_sealed"))
 def _seal_in_memory(self: RootChanges) -> None:
     group = self.group
@@ -71,9 +68,19 @@ def _seal_in_memory(self: RootChanges) -> None:
             self.tell_registrar(told)
 
 
-@register(CHANGING, "end_unchecked", "an end counts in whatever configuration", (Registry, "check_end"))
-def _end_unchecked(self: Registry, stream: int, configuration: int) -> None:
-    pass
+@register(
+    CHANGING,
+    "end_unchecked",
+    "a removal does not begin again with its home's configuration",
+    (Registry, "check_end"),
+    (Registry, "intend"),
+)
+def _end_unchecked(self: Registry, stream: int, configuration: int | None = None) -> None:
+    if configuration is None and self.removal(stream) is None:
+        _intend(self, stream)
+
+
+_intend = Registry.intend
 
 
 @register(
@@ -105,8 +112,6 @@ def _nothing_handed(self: RootChanges, message: RootHandOver) -> bool:
 def _handed_unsealed(self: RootChanges, event: Receive, message: object) -> None:
     group = self.group
     if group is not None and self.process in group.started.members and group.defined.number > group.started.number:
-        from ordercast.core.machine import Send
-
         self.out.append(Send((event.source,), self._hand_over(group, group.defined.number)))
 
 

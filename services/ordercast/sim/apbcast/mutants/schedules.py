@@ -57,6 +57,10 @@ class LateAcknowledgement(Schedule):
         stage.finish()
 
 
+class HandedUnsealed(LateAcknowledgement):
+    mutant = "handed_unsealed"
+
+
 class HandedByOne(Schedule):
     """r2 lacks what r0 and r1 have acknowledged, and is the first to hand over."""
 
@@ -184,6 +188,65 @@ class SealedByOne(Schedule):
         stage.finish("b0")
 
 
+class SealedInMemory(Schedule):
+    """r1 and r2 have sealed b0, and forget it with what is on its way to their disks. b0 goes on."""
+
+    mutant = "seal_in_memory"
+    settings = Settings(silent_s=0.5, home_s=1e6)
+
+    def play(self, stage: Stage) -> None:
+        stage.publish("p", "b0")
+        stage.run(0.5)
+        stage.hold("b0", "r0", "r1", "r2")
+        stage.hold("m1", "b0")
+        stage.hold_disk("r1")
+        stage.hold_disk("r2")
+        stage.publish("q", "b1")
+        stage.run(2.0)
+        stage.hold("m1", "r1", "r2")
+        stage.crash("r1", "r2")
+        stage.release("b0", "r1", "r2")
+        stage.restart("r1", "r2")
+        stage.run(0.5)
+        stage.publish("p", "b0")
+        stage.run(1.0)
+        stage.publish("q", "b1")
+        stage.run(1.0)
+        stage.finish()
+
+
+class EndOfAnotherConfiguration(Schedule):
+    """b0 is sealed at 1 by r0 and r2. Its home changes, and b0 goes on there, before r0's word arrives."""
+
+    mutant = "end_unchecked"
+    spare = ("r3",)
+    settings = Settings(silent_s=0.5, home_s=1e6)
+
+    def play(self, stage: Stage) -> None:
+        stage.publish("p", "b0")
+        stage.run(0.5)
+        stage.hold("r0", "m1")
+        stage.hold("r1", "m1")
+        stage.hold("b0", "r0", "r1", "r2")
+        stage.publish("q", "b1")
+        stage.run(1.5)
+        stage.place("g0", "r0", "r2", "r3")
+        stage.run(1.0)
+        stage.hold("r2", "r0")
+        stage.hold("r3", "r0")
+        stage.release("b0", "r2")
+        stage.run(0.3)
+        stage.publish("p", "b0")
+        stage.run(1.0)
+        stage.hold("m1", "b0")
+        stage.release("r0", "m1")
+        stage.run(1.0)
+        stage.crash("b0")
+        stage.publish("q", "b1")
+        stage.run(3.0)
+        stage.finish("b0")
+
+
 class ViewsForgotten(Schedule):
     """A view is forgotten while b0, who is in it, has not heard of it."""
 
@@ -207,12 +270,15 @@ class ViewsForgotten(Schedule):
 ALL: tuple[type[Schedule], ...] = (
     TwoViewsAtOnce,
     LateAcknowledgement,
+    HandedUnsealed,
     HandedByOne,
     NothingHanded,
     FilledByNobody,
     SealedByOne,
     TwoConfigurations,
     ShortenedBySnapshot,
+    SealedInMemory,
+    EndOfAnotherConfiguration,
     ViewsForgotten,
 )
 SCHEDULES: dict[str, type[Schedule]] = {schedule.mutant: schedule for schedule in ALL}
