@@ -19,7 +19,16 @@ from ordercast.protocols.apbcast.rumours import Rumours
 from ordercast.protocols.apbcast.settings import Leaves, Rounds, Settings
 from ordercast.protocols.apbcast.views import Views, union
 from ordercast.sim.apbcast.audience import Point, Subdivision, known_of, measure, messages_of, reach_of, rounds_of
-from ordercast.sim.apbcast.papers import known_by_one
+from ordercast.sim.apbcast.papers import (
+    KINDS,
+    broadcasts,
+    curve,
+    known_by_one,
+    known_rows,
+    message_rows,
+    reach_rows,
+    round_rows,
+)
 from ordercast.v1.apbcast_pb2 import (
     Head,
     Neighbour,
@@ -280,3 +289,14 @@ def test_rounds_that_count_send_fewer_and_reach_fewer():
     assert bounded.messages < figure.messages
     assert bounded.reached < figure.reached
     assert bounded.rounds <= rounds_of(bounded.point) + 3
+
+
+def test_figures_stand_beside_the_analysis():
+    told = []
+    found = curve([(2, 2, 4), (3, 2, 4)], 2, lambda: told.append(None))
+    assert len(told) == 2 * 2 * len(KINDS)
+    for rows in (reach_rows("R", found), message_rows(found), round_rows(found)):
+        assert len(rows) == 2 * len(KINDS)
+        assert all(row.published and row.measured for row in rows)
+    assert known_rows([4])[0].published == known_rows([4])[0].measured
+    assert broadcasts(1) == 2 * (5 + 6 + 5)

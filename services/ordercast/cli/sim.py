@@ -13,6 +13,13 @@ from ordercast.sim.trials import names, trial_of
 
 AUDIENCE_RUNS = 8
 
+Audience = Annotated[
+    int | None,
+    typer.Option(
+        min=8, max=100_000, help="One broadcast to about so many processes, eight times, if the protocol gossips."
+    ),
+]
+
 
 def sim(
     protocol: Annotated[str, typer.Argument(help=f"The protocol to run: {', '.join(names())}.")],
@@ -27,14 +34,7 @@ def sim(
     reconfigure: Annotated[
         bool, typer.Option("--reconfigure", help="Replicas come and go, and disks are lost, in every run.")
     ] = False,
-    audience: Annotated[
-        int | None,
-        typer.Option(
-            min=8,
-            max=100_000,
-            help="One broadcast to about so many processes, eight times, if the protocol gossips.",
-        ),
-    ] = None,
+    audience: Audience = None,
     trace: Annotated[bool, typer.Option("--trace", help="With --seed: print the conversation.")] = False,
     json: Json = False,
 ) -> None:

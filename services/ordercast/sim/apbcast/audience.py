@@ -67,8 +67,10 @@ class Subdivision:
         self.addresses: list[Address] = list(product(everyone, everyone, everyone))
         first = range(min(point.representatives, point.parts))
         #: By prefix: an own subgroup; and who represents the parts of a top-level one.
-        self._lowest = {(i, j): [(i, j, k) for k in everyone] for i in everyone for j in everyone}
-        self._above = {i: [(i, j, k) for j in everyone for k in first] for i in everyone}
+        self._lowest: dict[Address, list[Address]] = {}
+        for i, j in product(everyone, everyone):
+            self._lowest[i, j] = [(i, j, k) for k in everyone]
+        self._above: dict[int, list[Address]] = {i: [(i, j, k) for j in everyone for k in first] for i in everyone}
         self.roots = [(i, j, 0) for i in everyone for j in first]
 
     def view(self, address: Address, level: int) -> list[Address]:

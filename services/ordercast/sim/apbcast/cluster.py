@@ -306,7 +306,10 @@ class AudienceCluster:
                 buffers = slot.machine.buffers()
                 if role == LEAF and buffers["held"] > settings.hold:
                     raise Violation("bounded", f"{name} holds {buffers['held']} messages")
-                if role == LEAF and (known := _largest_part(slot.machine)) > settings.representatives:
+                if (
+                    isinstance(slot.machine, Leaf)
+                    and (known := _largest_part(slot.machine)) > settings.representatives
+                ):
                     raise Violation("bounded", f"{name} knows {known} representatives of one part")
                 if role == BROADCASTER and buffers["entries"] > 4 * settings.window + 64:
                     raise Violation("bounded", f"{name} has {buffers['entries']} entries")

@@ -1,5 +1,7 @@
 """Mutants of removals and of changes of roots."""
 
+from typing import Any
+
 from ordercast.core.machine import Receive, Send
 from ordercast.core.quorums import has_majority
 from ordercast.protocols.apbcast.registrar import Registrar
@@ -83,16 +85,18 @@ def _end_unchecked(self: Registry, stream: int, configuration: int | None = None
 _intend = Registry.intend
 
 
-@register(
+def _acknowledged_after(self: RootBase) -> int:
+    group = self.group
+    return group.started.number if group is not None and self.process in group.started.members else 0
+
+
+_CONFIGURATION: Any = property(_acknowledged_after)
+register(
     CHANGING,
     "acknowledged_after",
     "a root acknowledges in a configuration it has sealed",
     (RootBase, "configuration"),
-)
-@property
-def _acknowledged_after(self: RootBase) -> int:
-    group = self.group
-    return group.started.number if group is not None and self.process in group.started.members else 0
+)(_CONFIGURATION)
 
 
 @register(CHANGING, "handed_by_one", "one giver's hand-over is enough", (RootChanges, "_has_all"))

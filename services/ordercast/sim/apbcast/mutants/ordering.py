@@ -85,7 +85,8 @@ def _mark_skipped(self: Broadcaster, speaking: Speaking) -> None:
 def _view_early(self: Merge, streams: Mapping[int, Stream], views: Mapping[int, StreamView]) -> Iterator[Merged]:
     while True:
         self.waits_for = number = self.whose_turn(streams)
-        entry = streams[number].mergeable(self.turns[number].index) if number in streams else None
+        stream = streams.get(number) if number is not None else None
+        entry = stream.mergeable(self.turns[stream.number].index) if stream is not None else None
         if number is None or entry is None:
             if not self._begin_next(views):
                 return
