@@ -127,7 +127,7 @@ class Registrar:
             first=message.first,
             rate=message.rate,
         )
-        self._intend_older(event.source, message.incarnation, message.attempt)
+        self._intend_older(event.source, event.incarnation, message.attempt)
 
     def _intend_older(self, process: str, incarnation: int, attempt: int) -> None:
         """Streams of a broadcaster that is in a later life, or has given this one up."""

@@ -51,6 +51,8 @@ from ordercast.v1.apbcast_pb2 import (
 )
 
 TICK = "tick"
+#: Entries of one stream that are not merged durably. A broadcaster's window is far below it.
+ENTRIES_MAX = 65_536
 #: Messages in the answer to one question for what a leaf missed.
 ANSWER = 64
 
@@ -187,7 +189,8 @@ class Root(RootChanges):
             if message.stream == self._waits_for:
                 self._waits_since = self.now
         stream.announced = max(stream.announced, message.announced)
-        stream.put(message.first, message.entries)
+        if len(stream.entries) < ENTRIES_MAX:
+            stream.put(message.first, message.entries)
         if message.first > stream.length:
             self._fetch_missing(stream)
         elif message.fetched and message.entries and stream.needed > stream.length:
