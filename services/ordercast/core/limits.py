@@ -84,6 +84,8 @@ _NAMES = {
     "DescribeGroupRequest": "name",
     "DeleteGroupRequest": "name",
     "ListCursorsRequest": "group name",
+    "DescribeWaitingRequest": "domain",
+    "TellWaitingRequest": "domain",
     "SetCursorRequest": "group name",
     "DeleteCursorRequest": "group name",
     "ChangeReplicasRequest": "group node to",

@@ -32,7 +32,7 @@ from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.client import Client, Dial
 from ordercast.sim.membership import Membership
 from ordercast.sim.process import Factory, Process
-from ordercast.sim.reading import Reading, ReplicaReading
+from ordercast.sim.reading import LogReading, ReplicaReading
 from ordercast.sim.scenario import Scenario
 from ordercast.sim.world import World
 from ordercast.v1.sequencer_pb2 import LogEntry
@@ -186,10 +186,10 @@ class Cluster(ABC, Generic[S, M]):
     def machine(self, process: str, role: str) -> Any:
         return self.world.processes[process].slots[role].machine
 
-    def _make_reading(self, random: Random) -> Reading:
+    def _make_reading(self, random: Random) -> LogReading:
         if not self.protocol.traits.causal:
             self.logs.on_new = self._post
-            return Reading(self.board)
+            return LogReading(self.board)
         return ReplicaReading(
             self.board,
             self.world,

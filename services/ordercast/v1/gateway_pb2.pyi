@@ -572,3 +572,27 @@ class PlanRebalanceResponse(_message.Message):
     MOVES_FIELD_NUMBER: _ClassVar[int]
     moves: _containers.RepeatedCompositeFieldContainer[ReplicaMove]
     def __init__(self, moves: _Optional[_Iterable[_Union[ReplicaMove, _Mapping]]] = ...) -> None: ...
+
+class DescribeWaitingRequest(_message.Message):
+    __slots__ = ("domain",)
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    domain: str
+    def __init__(self, domain: _Optional[str] = ...) -> None: ...
+
+class NodeWaiting(_message.Message):
+    __slots__ = ("node", "error", "suspected", "waiting")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    SUSPECTED_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    error: str
+    suspected: bool
+    waiting: _containers.RepeatedCompositeFieldContainer[_sequencer_pb2.WaitingEnvelope]
+    def __init__(self, node: _Optional[str] = ..., error: _Optional[str] = ..., suspected: _Optional[bool] = ..., waiting: _Optional[_Iterable[_Union[_sequencer_pb2.WaitingEnvelope, _Mapping]]] = ...) -> None: ...
+
+class DescribeWaitingResponse(_message.Message):
+    __slots__ = ("nodes",)
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    nodes: _containers.RepeatedCompositeFieldContainer[NodeWaiting]
+    def __init__(self, nodes: _Optional[_Iterable[_Union[NodeWaiting, _Mapping]]] = ...) -> None: ...

@@ -24,7 +24,7 @@ from ordercast.sim.apbcast.audience import (
     reach_of,
     rounds_of,
 )
-from ordercast.sim.paper import Paper, Row, Table
+from ordercast.sim.paper import Paper, PaperRow, Table
 from ordercast.v1.apbcast_pb2 import Neighbour
 
 RUNS = 8
@@ -68,9 +68,9 @@ def known_by_one(point: Point) -> int:
     return views.known()
 
 
-def reach_rows(name: str, found: Curve) -> list[Row]:
+def reach_rows(name: str, found: Curve) -> list[PaperRow]:
     return [
-        Row(
+        PaperRow(
             f"part reached, {name} = {value_of(name, each.point)}, rounds {kind} (published: 8.5)",
             round(reach_of(each.point), 4),
             f"{each.reached:.4f} ± {each.within:.4f}",
@@ -80,9 +80,9 @@ def reach_rows(name: str, found: Curve) -> list[Row]:
     ]
 
 
-def message_rows(found: Curve) -> list[Row]:
+def message_rows(found: Curve) -> list[PaperRow]:
     return [
-        Row(
+        PaperRow(
             f"messages for one broadcast, n = {each.point.processes}, rounds {kind} (published: the sum of 8.4)",
             round(messages_of(each.point)),
             round(each.messages),
@@ -92,9 +92,9 @@ def message_rows(found: Curve) -> list[Row]:
     ]
 
 
-def round_rows(found: Curve) -> list[Row]:
+def round_rows(found: Curve) -> list[PaperRow]:
     return [
-        Row(
+        PaperRow(
             f"rounds until the last one has it, A = {each.point.parts}, rounds {kind} (published: 8.3)",
             round(rounds_of(each.point), 1),
             round(each.rounds_to_last, 1),
@@ -104,10 +104,12 @@ def round_rows(found: Curve) -> list[Row]:
     ]
 
 
-def known_rows(sizes: Sequence[int] = SIZES) -> list[Row]:
+def known_rows(sizes: Sequence[int] = SIZES) -> list[PaperRow]:
     points = [Point(parts=a) for a in sizes]
     return [
-        Row(f"processes that one knows, A = {point.parts} (published: 8.2)", known_of(point), known_by_one(point))
+        PaperRow(
+            f"processes that one knows, A = {point.parts} (published: 8.2)", known_of(point), known_by_one(point)
+        )
         for point in points
     ]
 
