@@ -12,9 +12,6 @@ from ordercast.sim.apbcast.stage import verdict
 from ordercast.sim.campaign import run_many, run_one
 from ordercast.sim.hunt import catch
 
-#: Caught by one of the first seeds. The others take longer to find.
-QUICK = ("by_receipt", "null_numbered", "duplicate_numbered", "unannounced", "receipt_from_anywhere")
-
 
 @pytest.mark.parametrize("first", [1, *(pytest.param(n, marks=pytest.mark.long) for n in range(26, 226, 25))])
 def test_no_property_is_violated(first):
@@ -56,15 +53,7 @@ def test_the_order_of_hashes_has_no_effect():
     assert len(digests) == 1
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        mutant.name
-        if mutant.name in SCHEDULES or mutant.name in QUICK
-        else pytest.param(mutant.name, marks=pytest.mark.long)
-        for mutant in CATALOGUE
-    ],
-)
+@pytest.mark.parametrize("name", [mutant.name for mutant in CATALOGUE])
 def test_the_mutant_is_caught(name):
     assert catch(name, "apbcast").caught, f"{name} went unnoticed"
 

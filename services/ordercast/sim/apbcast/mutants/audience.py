@@ -19,7 +19,7 @@ def _one_elected_more(parts: Mapping[int, Sequence[Address]], representatives: i
     return elect(parts, representatives + 1)
 
 
-@register(AUDIENCE, "tombstone_revived", "gossip revives who is gone", (Views, "_buried"))
+@register(AUDIENCE, "tombstone_revived", "gossip revives who is gone", (Views, "_buried"), seed=2)
 def _tombstone_revived(self: Views, address: Address) -> tuple[int, int]:
     return 0, 0
 
@@ -51,13 +51,16 @@ def _exact_with_a_gap(self: Exact, rumoured: Iterable[int]) -> list[Numbered]:
     "a leaf with an interest looks for gaps among numbers",
     (Interested, "missing"),
     (Interested, "complete"),
+    seed=19,
 )
 def _missed_by_number(self: Interested, head: int, through: int = 0) -> tuple[int, int] | None:
     gap = next((n for n in range(self.next, self.head.mseq) if n not in self.waiting), None)
     return None if gap is None else (gap, self.head.mseq - gap)
 
 
-@register(AUDIENCE, "ahead_of_the_head", "a leaf with an interest does not wait for a head", (Interested, "take"))
+@register(
+    AUDIENCE, "ahead_of_the_head", "a leaf with an interest does not wait for a head", (Interested, "take"), seed=3
+)
 def _ahead_of_the_head(self: Interested, item: Numbered) -> None:
     _take(self, item)
     self._go_on_to(item.mseq + 1)
@@ -66,7 +69,7 @@ def _ahead_of_the_head(self: Interested, item: Numbered) -> None:
 _take = Interested.take
 
 
-@register(AUDIENCE, "hold_drops_lowest", "a full buffer drops what is needed first", (Exact, "take"))
+@register(AUDIENCE, "hold_drops_lowest", "a full buffer drops what is needed first", (Exact, "take"), seed=6)
 def _hold_drops_lowest(self: Exact, item: Numbered) -> None:
     self.waiting[item.mseq] = item
     if len(self.waiting) > self.settings.hold:

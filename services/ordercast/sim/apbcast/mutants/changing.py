@@ -23,7 +23,9 @@ def _sealed(self: Registrar, stream: int) -> tuple[list[str], dict[str, int], st
     return members, {name: length for name, length in told.items() if name in members}, known.home
 
 
-@register(CHANGING, "shortest_end", "an end is the shortest of the sealed prefixes", (Registrar, "_end_of"))
+@register(
+    CHANGING, "shortest_end", "an end is the shortest of the sealed prefixes", (Registrar, "_end_of"), seed=38
+)
 def _shortest_end(self: Registrar, stream: int) -> StreamEnd | None:
     found = _sealed(self, stream)
     if found is None or not has_majority(found[0], found[1]):
@@ -49,12 +51,7 @@ def _sealed_by_one(self: Registrar, stream: int) -> StreamEnd | None:
     return StreamEnd(stream=stream, length=max(found[1].values()), keeper=found[2])
 
 
-@register(
-    CHANGING,
-    "end_before_seal",
-    "lengths are told, and more is taken",
-    (RootChanges, "is_sealed"),
-)
+@register(CHANGING, "end_before_seal", "lengths are told, and more is taken", (RootChanges, "is_sealed"), seed=16)
 def _end_before_seal(self: RootChanges, stream: int) -> bool:
     self.stream_seals.pop(stream, None)
     return False

@@ -27,7 +27,11 @@ def _by_receipt(self: Merge, streams: Mapping[int, Stream]) -> int | None:
 
 
 @register(
-    ORDERING, "ties_by_receipt", "of equal turns the one whose entry is here comes first", (Merge, "whose_turn")
+    ORDERING,
+    "ties_by_receipt",
+    "of equal turns the one whose entry is here comes first",
+    (Merge, "whose_turn"),
+    seed=6,
 )
 def _ties_by_receipt(self: Merge, streams: Mapping[int, Stream]) -> int | None:
     first = _whose_turn(self, streams)
@@ -39,20 +43,20 @@ def _ties_by_receipt(self: Merge, streams: Mapping[int, Stream]) -> int | None:
     return held[0] if held else first
 
 
-@register(ORDERING, "local_rate", "a bias is measured where it is needed", (Merge, "whose_turn"))
+@register(ORDERING, "local_rate", "a bias is measured where it is needed", (Merge, "whose_turn"), seed=6)
 def _local_rate(self: Merge, streams: Mapping[int, Stream]) -> int | None:
     for number, turn in self.turns.items():
         turn.bias = 100_000 // (1 + len(streams[number].entries) if number in streams else 1)
     return _whose_turn(self, streams)
 
 
-@register(ORDERING, "null_stays", "a null does not rise", (Broadcaster, "_on_want"))
+@register(ORDERING, "null_stays", "a null does not rise", (Broadcaster, "_on_want"), seed=3)
 def _null_stays(self: Broadcaster, speaking: Speaking, message: Want) -> None:
     if speaking.leaving is None and speaking.last < message.timestamp:
         speaking.entries.append(StreamEntry(timestamp=speaking.last))
 
 
-@register(ORDERING, "null_numbered", "a null gets a number", (Merge, "_take"))
+@register(ORDERING, "null_numbered", "a null gets a number", (Merge, "_take"), seed=3)
 def _null_numbered(self: Merge, number: int, turn: Turn, entry: StreamEntry) -> Merged:
     merged = _take(self, number, turn, entry)
     if is_null(entry):
@@ -81,7 +85,9 @@ def _mark_skipped(self: Broadcaster, speaking: Speaking) -> None:
         self._append(speaking, StreamEntry(mark=speaking.marked))
 
 
-@register(ORDERING, "view_early", "a view begins while one of the last still may speak", (Merge, "advance"))
+@register(
+    ORDERING, "view_early", "a view begins while one of the last still may speak", (Merge, "advance"), seed=5
+)
 def _view_early(self: Merge, streams: Mapping[int, Stream], views: Mapping[int, StreamView]) -> Iterator[Merged]:
     while True:
         self.waits_for = number = self.whose_turn(streams)
@@ -94,7 +100,7 @@ def _view_early(self: Merge, streams: Mapping[int, Stream], views: Mapping[int, 
         yield self._take(number, self.turns[number], entry)
 
 
-@register(ORDERING, "past_the_end", "what is behind the end counts", (Merge, "is_active"))
+@register(ORDERING, "past_the_end", "what is behind the end counts", (Merge, "is_active"), seed=5)
 def _past_the_end(self: Merge, number: int, turn: Turn, streams: Mapping[int, Stream]) -> bool:
     stream = streams.get(number)
     is_over = stream is not None and stream.end is not None and turn.index >= stream.length
@@ -118,14 +124,22 @@ _adopt = RootSnapshots._adopt
 
 
 @register(
-    ORDERING, "snapshot_again", "a second snapshot is taken, ahead or not", (RootSnapshots, "is_worth_taking")
+    ORDERING,
+    "snapshot_again",
+    "a second snapshot is taken, ahead or not",
+    (RootSnapshots, "is_worth_taking"),
+    seed=7,
 )
 def _snapshot_again(self: RootSnapshots, state: Any) -> bool:
     return True
 
 
 @register(
-    ORDERING, "snapshot_without_log", "a snapshot counts before its log is here", (RootSnapshots, "on_snapshot")
+    ORDERING,
+    "snapshot_without_log",
+    "a snapshot counts before its log is here",
+    (RootSnapshots, "on_snapshot"),
+    seed=2,
 )
 def _snapshot_without_log(self: RootSnapshots, event: Receive, message: MergeSnapshot) -> None:
     if is_ahead(message.state, self.merge.state(whole=False), self.ends):
