@@ -149,6 +149,8 @@ def prepare(cluster: Simulated, seed: int) -> Faults:
 
 def begin(trial: Trial, cluster: Simulated, seed: int, faults: Faults) -> None:
     cluster.start()
+    if cluster.protocol.traits.merges:
+        cluster.merged.begin()
     trial.chores(cluster, seed, faults)
 
 
