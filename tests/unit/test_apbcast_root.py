@@ -26,11 +26,13 @@ from ordercast.v1.apbcast_pb2 import (
     Fetch,
     Held,
     MergeSnapshot,
+    MergeState,
     Publication,
     Ready,
     Receipt,
     RootHandOver,
     SealConfiguration,
+    StreamEnd,
     StreamEntry,
     Streams,
     StreamSealed,
@@ -231,3 +233,21 @@ def test_roots_that_are_not_home_give_no_receipts():
     effects = host.hear("b0", Entries(stream=1, entries=[said(10, 1)], announced=1))
     assert [e.position for e in effects if isinstance(e, Deliver)] == [0]
     assert sent(effects, Receipt) == []
+
+
+def test_r8_a_stream_that_ended_before_the_snapshot_is_not_waited_for():
+    """Whoever hands over still speaks of it, and nobody has its entries."""
+    host = Host("r3")
+    host.registry.append([], [StreamEnd(stream=1, length=2, keeper="g")])
+    host.registry.define("g", ["r0", "r1", "r3"])
+    number = host.registry.state.revision
+    host.streams()
+    state = MergeState(view=2, mseq=0)
+    state.positions.add(stream=2)
+    for giver in ("r0", "r1"):
+        hand_over = RootHandOver(group="g", configuration=1, next=number, state=state)
+        hand_over.lengths.add(stream=1, index=2)
+        host.hear(giver, hand_over)
+    host.hear("r0", MergeSnapshot(state=state))
+    host.sync()
+    assert [ready.configuration for ready in sent(host.tick(), Ready, "m")] == [number]

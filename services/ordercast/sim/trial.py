@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from ordercast.core.errors import InvariantBroken
 from ordercast.sim.checkers.violation import Violation
+from ordercast.sim.cluster import Cluster
 from ordercast.sim.faults import Faults
 from ordercast.sim.mutant import Mutant, Patch
 from ordercast.sim.network import NetworkSettings
@@ -149,7 +150,7 @@ def prepare(cluster: Simulated, seed: int) -> Faults:
 
 def begin(trial: Trial, cluster: Simulated, seed: int, faults: Faults) -> None:
     cluster.start()
-    if cluster.protocol.traits.merges:
+    if isinstance(cluster, Cluster) and cluster.protocol.traits.merges:
         cluster.merged.begin()
     trial.chores(cluster, seed, faults)
 

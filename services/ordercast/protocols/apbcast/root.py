@@ -162,6 +162,7 @@ class Root(RootChanges):
         self.changes.append((TOLD, message.SerializeToString()))
         there = set(self.streams)
         self.make_streams()
+        self.skip_what_is_over()
         self.seal_streams()
         for number, stream in self.streams.items():
             # A broadcaster learns what is here when there is a new stream, or a new configuration to

@@ -189,6 +189,7 @@ class RootBase:
             stream = self.streams.setdefault(number, Stream(number))
             if turn.index > stream.length:
                 stream.begin_at(turn.index)
+        self.skip_what_is_over()
         self.durable = self._as_written()
 
     # -------------------------------------------------------------------------------------------------- streams
@@ -241,6 +242,17 @@ class RootBase:
         for gone in range(stream.base, stream.written):
             self.changes.append((entry_key(stream.number, gone), None))
         stream.begin_at(index)
+
+    def skip_what_is_over(self) -> None:
+        """A snapshot of a later view is past the ends of streams that it does not name any more.
+
+        Whoever hands over speaks of those streams still, and nobody has their entries.
+        """
+        for view in self.known.state.views:
+            for end in view.ends if view.number <= self.merge.view else ():
+                stream = self.streams.get(end.stream)
+                if stream is not None and stream.length < end.length:
+                    self.begin_stream_at(stream, end.length)
 
     @property
     def ends(self) -> dict[int, int]:

@@ -121,6 +121,7 @@ class RootSnapshots(RootBase):
             stream = self.streams.setdefault(number, Stream(number))
             if turn.index > stream.length:
                 self.begin_stream_at(stream, turn.index)
+        self.skip_what_is_over()
         self.write_merge()
 
 
