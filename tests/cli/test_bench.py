@@ -176,8 +176,8 @@ def papers(*args: str) -> Result:
     ("args", "word"),
     [
         (["scalatom", "--cluster"], "is for isis"),
-        (["isis", "--seconds", "2"], "are for --cluster"),
-        (["isis", "--save", "."], "are for --cluster"),
+        (["isis", "--seconds", "2"], "is for --cluster"),
+        (["isis", "--save", "."], "no picture"),
     ],
 )
 def test_only_the_tables_of_isis_are_measured_on_a_cluster(args: list[str], word: str) -> None:

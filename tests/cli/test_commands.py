@@ -23,6 +23,12 @@ def mutant(name: str) -> Any:
     return TRIAL.mutant(name).applied(TRIAL.assertions)
 
 
+def test_sim_tells_how_far_gossip_gets_in_a_large_audience() -> None:
+    code, found = document("sim", "apbcast", "--audience", "70")
+    assert (code, found["processes"]) == (0, "64")
+    assert "the sum of 8.4" in found["messages, rounds figure"]
+
+
 def test_papers_prints_published_beside_measured() -> None:
     code, rows = document("papers", "scalatom")
     assert code == 0

@@ -10,9 +10,8 @@ from rich.table import Table as Printed
 
 from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, out, print_json
-from ordercast.cli.protocol_choice import protocol_names
 from ordercast.protocols.catalogue import protocols
-from ordercast.sim.paper import NoPaper, Paper, Table, paper_of
+from ordercast.sim.paper import NoPaper, Paper, Table, paper_of, simulated
 
 SECONDS = 2.0
 
@@ -31,7 +30,7 @@ Seconds = Annotated[
 Save = Annotated[
     Path | None,
     typer.Option(
-        help="With --cluster: write the figures and a picture to this directory.",
+        help="Write a picture to this directory; with --cluster, the figures too.",
         file_okay=False,
         show_default=False,
     ),
@@ -39,7 +38,7 @@ Save = Annotated[
 
 
 def papers(
-    protocol: Annotated[str, typer.Argument(help=f"Of which protocol: {protocol_names()}.")],
+    protocol: Annotated[str, typer.Argument(help=f"Of which protocol: {', '.join(simulated())}.")],
     cluster: Cluster = False,
     seconds: Seconds = None,
     save: Save = None,
@@ -51,10 +50,13 @@ def papers(
     """
     paper = _paper_of(protocol)
     if cluster and paper.measured is None:
-        measured = [name for name in protocols() if _paper_of(name).measured is not None]
+        measured = [name for name in simulated() if _paper_of(name).measured is not None]
         raise typer.BadParameter(f"--cluster is for {' or '.join(measured)}")
-    if not cluster and (seconds is not None or save is not None):
-        raise typer.BadParameter("--seconds and --save are for --cluster")
+    if not cluster and seconds is not None:
+        raise typer.BadParameter("--seconds is for --cluster")
+    if not cluster and save is not None:
+        _draw(protocol, paper, save)
+        return
     tables = _measure(paper, SECONDS if seconds is None else seconds, save) if cluster else paper.tables()
     if json:
         print_json([asdict(row) for table in tables for row in table.rows])
@@ -63,9 +65,22 @@ def papers(
             _print(table)
 
 
+def _draw(protocol: str, paper: Paper, directory: Path) -> None:
+    from ordercast.cli.bench.measuring import check_installed
+
+    if paper.draw is None:
+        raise typer.BadParameter(f"without --cluster there is no picture for {protocol}")
+    check_installed([], is_plotted=True)
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{protocol}.svg"
+    paper.draw(path)
+    out.print(f"written: {path}", highlight=False)
+
+
 def _paper_of(protocol: str) -> Paper:
-    if protocol not in protocols():
-        raise typer.BadParameter(f"there is no protocol {protocol!r}: there are {protocol_names()}")
+    known = {*protocols(), *simulated()}
+    if protocol not in known:
+        raise typer.BadParameter(f"there is no protocol {protocol!r}: there are {', '.join(sorted(known))}")
     try:
         return paper_of(protocol)
     except NoPaper as missing:

@@ -8,8 +8,17 @@ from ordercast.cli.output import Json, err, out, print_json, progress_bar
 from ordercast.sim.campaign import Campaign, run_many, run_one
 from ordercast.sim.explain import around
 from ordercast.sim.hunt import Catch, catch_all
-from ordercast.sim.trial import RunResult
+from ordercast.sim.trial import RunResult, Trial
 from ordercast.sim.trials import names, trial_of
+
+AUDIENCE_RUNS = 8
+
+Audience = Annotated[
+    int | None,
+    typer.Option(
+        min=8, max=100_000, help="One broadcast to about so many processes, eight times, if the protocol gossips."
+    ),
+]
 
 
 def sim(
@@ -25,6 +34,7 @@ def sim(
     reconfigure: Annotated[
         bool, typer.Option("--reconfigure", help="Replicas come and go, and disks are lost, in every run.")
     ] = False,
+    audience: Audience = None,
     trace: Annotated[bool, typer.Option("--trace", help="With --seed: print the conversation.")] = False,
     json: Json = False,
 ) -> None:
@@ -44,6 +54,9 @@ def sim(
     if (mutants or mutant is not None) and reconfigure:
         raise typer.BadParameter("mutants choose their own runs: leave --reconfigure out")
     trial = trial_of(protocol)
+    if audience is not None:
+        _audience(protocol, trial, audience, json)
+        return
     if reconfigure and trial.counted_reconfiguring is None:
         raise typer.BadParameter(f"members come and go in every run of {protocol}: leave --reconfigure out")
     if mutants or mutant is not None:
@@ -72,6 +85,19 @@ def sim(
     else:
         _table(summary, campaign)
     raise typer.Exit(1 if campaign.violations else 0)
+
+
+def _audience(protocol: str, trial: Trial, processes: int, json: bool) -> None:
+    if trial.audience is None:
+        raise typer.BadParameter(f"--audience is for protocols that gossip to very many; {protocol} does not")
+    with progress_bar() as bar:
+        task = bar.add_task(f"{protocol}, {processes}", total=None, note="")
+        found = trial.audience(processes, AUDIENCE_RUNS, lambda: bar.advance(task))
+    if json:
+        print_json(dict(found))
+    else:
+        for key, value in found.items():
+            out.print(f"{key:>26}  {value}", highlight=False)
 
 
 def _campaign(name: str, seeds: range, jobs: int, reconfigure: bool) -> Campaign:

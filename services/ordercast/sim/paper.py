@@ -6,7 +6,10 @@ A protocol's figures are in `sim/<protocol>/papers.py`, which has a `PAPER`.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+
+from ordercast.sim.trials import names
 
 Figure = float | str | None
 
@@ -35,15 +38,26 @@ class Paper:
     #: On a cluster of real nodes: how many seconds for each point, where to write figures and a picture, and who
     #: wants to hear how far it is. None if nothing in the paper takes a cluster.
     measured: Callable[[float, Path | None, Say], Sequence[Table]] | None = None
+    #: What the simulator finds as a picture, if there is one, written to this file.
+    draw: Callable[[Path], None] | None = None
 
 
 class NoPaper(LookupError):  # noqa: N818 (it names what is missing)
     pass
 
 
+def simulated() -> list[str]:
+    """Protocols with a trial and figures of a paper. Some can be simulated before a domain can have them."""
+    return [name for name in names() if find_spec(f"ordercast.sim.{name}") and find_spec(_module_of(name))]
+
+
+def _module_of(protocol: str) -> str:
+    return f"ordercast.sim.{protocol}.papers"
+
+
 def paper_of(protocol: str) -> Paper:
     """Raises NoPaper if a protocol's figures are not here."""
-    name = f"ordercast.sim.{protocol}.papers"
+    name = _module_of(protocol)
     try:
         paper: Paper = import_module(name).PAPER
     except ModuleNotFoundError as missing:

@@ -1,0 +1,3 @@
+"""Total order for very large audiences: replicated roots merge streams, and gossip carries messages down
+levels.
+"""
