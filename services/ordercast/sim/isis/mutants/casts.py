@@ -7,20 +7,21 @@ from typing import Any
 from ordercast.core.ids import CLOCK_MAX
 from ordercast.core.machine import Receive, Send
 from ordercast.core.quorums import majority
-from ordercast.protocols.isis import times
+from ordercast.protocols.causal import times
+from ordercast.protocols.causal.casts import Key
+from ordercast.protocols.causal.times import Time, Times
 from ordercast.protocols.isis.delivery import Delivering
 from ordercast.protocols.isis.epochs import Epochs
 from ordercast.protocols.isis.era import Era, key_of
 from ordercast.protocols.isis.ordering import Ordering
 from ordercast.protocols.isis.parts import Parts, Spread
+from ordercast.protocols.isis.past import Stamp
 from ordercast.protocols.isis.receiving import Receiving
-from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.replica import Replica
 from ordercast.protocols.isis.settings import Causality
 from ordercast.protocols.isis.speaking import Need, Speaking
 from ordercast.protocols.isis.stability import Stabilising
 from ordercast.protocols.isis.telling import Telling
-from ordercast.protocols.isis.times import Stamp, Time, Times
 from ordercast.sim.mutant import Mutant, register
 from ordercast.v1.isis_pb2 import GroupTime, Resume, SetsOrder
 

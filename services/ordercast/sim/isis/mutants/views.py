@@ -7,12 +7,12 @@ from typing import Any
 
 from ordercast.core.view import View
 from ordercast.membership.views import Defined, next_view
+from ordercast.protocols.causal.casts import Key
 from ordercast.protocols.isis import cut
 from ordercast.protocols.isis.cut import Contribution, Ending
 from ordercast.protocols.isis.delivery import Delivering
 from ordercast.protocols.isis.era import Era, key_of
 from ordercast.protocols.isis.flush import Flushing
-from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.replica import Replica
 from ordercast.protocols.isis.views import Views
 from ordercast.sim.isis.membership import ViewMembership
