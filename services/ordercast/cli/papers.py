@@ -12,6 +12,7 @@ from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import Json, out, print_json
 from ordercast.cli.protocol_choice import protocol_names
 from ordercast.protocols.catalogue import protocols
+from ordercast.sim import trials
 from ordercast.sim.paper import NoPaper, Paper, Table, paper_of
 
 SECONDS = 2.0
@@ -64,7 +65,7 @@ def papers(
 
 
 def _paper_of(protocol: str) -> Paper:
-    if protocol not in protocols():
+    if protocol not in (*protocols(), *trials.names()):
         raise typer.BadParameter(f"there is no protocol {protocol!r}: there are {protocol_names()}")
     try:
         return paper_of(protocol)
