@@ -12,13 +12,7 @@ from ordercast.protocols.causal.times import Time
 
 
 def a_view() -> Casts[str]:
-    return Casts("all", 2, ("n1", "n2", "n3"), (11, 12, 13), 0)
-
-
-def test_members_are_lives_and_not_names():
-    view = a_view()
-    assert (view.index_of("n2", 12), view.index_of("n2", 11), view.index_of("n4", 12)) == (1, None, None)
-    assert view.others == ["n2", "n3"]
+    return Casts("all", 2, ("n1", "n2", "n3"), 0)
 
 
 def test_a_cast_is_delivered_behind_what_it_comes_after():

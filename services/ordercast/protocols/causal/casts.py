@@ -16,14 +16,11 @@ C = TypeVar("C")
 
 
 class Casts(Generic[C]):
-    def __init__(
-        self, group: str, view: int, members: tuple[str, ...], incarnations: tuple[int, ...], me: int
-    ) -> None:
+    def __init__(self, group: str, view: int, members: tuple[str, ...], me: int) -> None:
         #: What the view is of, as times name it.
         self.group = group
         self.view = view
         self.members = members
-        self.incarnations = incarnations
         self.me = me
         size = len(members)
         #: By member: casts received and delivered, without a gap.
@@ -41,13 +38,6 @@ class Casts(Generic[C]):
     @property
     def others(self) -> list[str]:
         return [name for index, name in enumerate(self.members) if index != self.me]
-
-    def index_of(self, process: str, incarnation: int) -> int | None:
-        """Which member that life of a process is."""
-        for index, name in enumerate(self.members):
-            if name == process:
-                return index if self.incarnations[index] == incarnation else None
-        return None
 
     @property
     def is_waiting(self) -> bool:

@@ -64,7 +64,8 @@ class Era(Casts[Cast]):
     def __init__(
         self, group: str, view: int, members: tuple[str, ...], incarnations: tuple[int, ...], me: int, start: int
     ) -> None:
-        super().__init__(group, view, members, incarnations, me)
+        super().__init__(group, view, members, me)
+        self.incarnations = incarnations
         #: Where in the log it begins.
         self.start = start
         size = len(members)
@@ -108,6 +109,13 @@ class Era(Casts[Cast]):
             before = (key for position, key in self.places.items() if position < token.since)
             token.is_taken = all(self.is_delivered(key) for key in before)
         return token.is_taken
+
+    def index_of(self, process: str, incarnation: int) -> int | None:
+        """Which member that life of a process is."""
+        for index, name in enumerate(self.members):
+            if name == process:
+                return index if self.incarnations[index] == incarnation else None
+        return None
 
     # ------------------------------------------------------------------------------------------ taking
 
