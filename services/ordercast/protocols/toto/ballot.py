@@ -93,7 +93,7 @@ class Ballot:
         sender, number = key
         assert number == self.received[sender] + 1 == vector[sender]
         self.received[sender] = number
-        if is_agreed:
+        if is_agreed and number > self.delivered[sender]:
             self._enter(key, vector)
         followed = [candidate for candidate in self.candidates.values() if follows(vector, candidate.key)]
         if not followed:
