@@ -7,10 +7,15 @@ from ordercast.gateway.machine import Gateway
 from ordercast.protocols.toto.machine import Toto
 from ordercast.protocols.toto.protocol import TOTO
 from ordercast.protocols.toto.submission import TotoSubmission
+from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.cluster import Cluster
 from ordercast.sim.process import Factory
 from ordercast.sim.toto.membership import LOOK_S, DomainMembership
 from ordercast.sim.toto.scenario import TotoScenario
+from ordercast.v1.toto_pb2 import DagMessage
+
+#: Simulated seconds for which it is listened.
+SILENCE_S = 0.5
 
 
 class TotoCluster(Cluster[TotoScenario, DomainMembership]):
@@ -30,6 +35,13 @@ class TotoCluster(Cluster[TotoScenario, DomainMembership]):
     def look(self) -> None:
         self.membership.look()
         self.world.after(LOOK_S, self.look)
+
+    def check_own(self) -> None:
+        """At rest nobody votes: an empty message is sent because somebody waits for it."""
+        before = self.by_kind.get(DagMessage.__name__, 0)
+        self.world.run_until(self.world.now + SILENCE_S)
+        if self.by_kind.get(DagMessage.__name__, 0) != before:
+            raise Violation("silence", "messages are sent though nothing is open")
 
     def changing(self) -> str:
         return self.membership.unfinished()

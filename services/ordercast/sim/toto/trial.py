@@ -2,6 +2,7 @@
 
 from ordercast.sim.toto.chores import begin
 from ordercast.sim.toto.cluster import TotoCluster
+from ordercast.sim.toto.mutants.catalogue import CATALOGUE
 from ordercast.sim.toto.scenario import draw
 from ordercast.sim.trial import Trial
 
@@ -9,7 +10,7 @@ TRIAL = Trial(
     draw,
     TotoCluster,
     begin,
-    (),
+    CATALOGUE,
     schedules={},
     play=lambda schedule: None,
     counted={"views": "view_completed"},
