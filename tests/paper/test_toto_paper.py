@@ -5,8 +5,8 @@ import pytest
 from ordercast.protocols.toto.ballot import INFINITE, UNHEARD, Candidate
 from ordercast.protocols.toto.order import CHI, Order, at_most, less, win
 from ordercast.sim.toto import papers
+from ordercast.sim.toto.dags import Dag
 from ordercast.sim.toto.papers import FIGURE_1, A, B, C, D, E, figure_1
-from tests.unit.toto_dags import Dag
 
 
 def the_dag() -> Dag:

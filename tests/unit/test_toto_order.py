@@ -5,7 +5,8 @@ from random import Random
 import pytest
 
 from ordercast.protocols.toto.order import Order
-from tests.unit.toto_dags import Dag, Literal, random_dag, shuffled
+from ordercast.sim.toto.dags import Dag, random_dag, shuffled
+from tests.unit.toto_literal import Literal
 
 SEEDS = range(60)
 
