@@ -443,7 +443,7 @@ def described(*holders: str) -> DescribeGroupResponse:
     found = DescribeGroupResponse()
     found.group.replicas.extend(["n1", "n2", "n3"])
     for holder in holders:
-        found.replicas.add().log.token_holder = holder
+        found.replicas.add().log.orderer = holder
     return found
 
 

@@ -111,7 +111,7 @@ def describe(gateway: str, group: str) -> DescribeGroupResponse:
 
 def holders_of(described: DescribeGroupResponse) -> list[str]:
     """Whom replicas take for the token's holder: mostly all the same one."""
-    return [replica.log.token_holder for replica in described.replicas]
+    return [replica.log.orderer for replica in described.replicas]
 
 
 def sender_for(group: str, described: DescribeGroupResponse, *, is_total: bool) -> str:

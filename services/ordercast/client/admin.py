@@ -23,6 +23,7 @@ from ordercast.v1.gateway_pb2 import (
     Cell,
     ChangeReplicasRequest,
     CreateGroupRequest,
+    CursorLag,
     DeleteCursorRequest,
     DeleteGroupRequest,
     DescribeCellRequest,
@@ -35,6 +36,7 @@ from ordercast.v1.gateway_pb2 import (
     GiveUpDiskRequest,
     ListCellsRequest,
     ListCursorsRequest,
+    ListCursorsResponse,
     ListDomainsRequest,
     ListGroupsRequest,
     PlanRebalanceRequest,
@@ -62,6 +64,12 @@ CHANGES: dict[Change, ReplicaChange] = {
 }
 
 T = TypeVar("T")
+
+
+def with_lags(answer: ListCursorsResponse) -> list[tuple[Cursor, CursorLag | None]]:
+    """Gateways of earlier versions say nothing of lags."""
+    lags: list[CursorLag | None] = [*answer.lags] or [None] * len(answer.cursors)
+    return list(zip(answer.cursors, lags, strict=True))
 
 
 class AsyncAdmin:
@@ -170,6 +178,11 @@ class AsyncAdmin:
         """All of the group, if none is named."""
         answer = await self._call("ListCursors", ListCursorsRequest(group=group, name=name))
         return list(answer.cursors)
+
+    async def describe_cursors(self, group: str, name: str = "") -> list[tuple[Cursor, CursorLag | None]]:
+        """Each with how far its consumer is behind; None if no replica of the group answers."""
+        request = ListCursorsRequest(group=group, name=name, lags=True)
+        return with_lags(await self._call("ListCursors", request))
 
     async def set_cursor(self, group: str, name: str, start: Start) -> Cursor:
         """To `"earliest"`, `"latest"`, an offset or a time: the next that is read."""
@@ -352,6 +365,11 @@ class SyncAdmin:
         """All of the group, if none is named."""
         answer = self._call("ListCursors", ListCursorsRequest(group=group, name=name))
         return list(answer.cursors)
+
+    def describe_cursors(self, group: str, name: str = "") -> list[tuple[Cursor, CursorLag | None]]:
+        """Each with how far its consumer is behind; None if no replica of the group answers."""
+        request = ListCursorsRequest(group=group, name=name, lags=True)
+        return with_lags(self._call("ListCursors", request))
 
     def set_cursor(self, group: str, name: str, start: Start) -> Cursor:
         """To `"earliest"`, `"latest"`, an offset or a time: the next that is read."""

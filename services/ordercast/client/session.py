@@ -24,6 +24,7 @@ from itertools import islice
 from math import inf
 from typing import Generic
 
+from ordercast.client import moving
 from ordercast.client.amounts import FRAME_BYTES_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, OPENING_BYTES_MAX
 from ordercast.client.backoff import BACKOFF_S_MAX, PATIENCE_S, PATIENCE_S_MAX, SPREAD, backoff_s
 from ordercast.client.errors import (
@@ -32,7 +33,6 @@ from ordercast.client.errors import (
     Fenced,
     InvalidArgument,
     OrdercastError,
-    ResourceExhausted,
     Unavailable,
 )
 from ordercast.client.lane import H, Item, Lane
@@ -48,6 +48,7 @@ from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,
     PUBLISH_STATUS_INVALID_ARGUMENT,
+    PUBLISH_STATUS_MOVED,
     PUBLISH_STATUS_NOT_FOUND,
     PUBLISH_STATUS_OK,
     PUBLISH_STATUS_RESOURCE_EXHAUSTED,
@@ -166,21 +167,6 @@ class Session(Generic[H]):
         except RemoteProtocolError as error:
             raise InvalidArgument(str(error)) from None
 
-    def _placed(self, found: list[tuple[Lane[H], Groups]]) -> None:
-        """What waited without a place goes on in a lane."""
-        for before, groups in found:
-            items = [item for item in self.queue if item.lane is before]
-            try:
-                lane = self._lane(groups)
-            except ResourceExhausted as error:
-                self._give_up([(item, error) for item in items])
-                continue
-            for item in items:
-                item.lane = lane
-            lane.pending += len(items)
-            if items and not lane.is_open:
-                self._open(lane)
-
     def _lane(self, groups: Groups) -> Lane[H]:
         cells = self.places.cells_of(groups)
         lane = self.lanes.get(cells)
@@ -188,6 +174,8 @@ class Session(Generic[H]):
             lane = self.lanes.add(cells, groups, id_prefix(self.owner + self.producer, cells))
             # One that had to make room may have waited to be opened, for messages that were given up since.
             self.opening = {c: opening for c, opening in self.opening.items() if c in self.lanes}
+        elif not (lane.is_open or lane.pending):
+            lane.groups = groups  # Those of before may live elsewhere by now.
         return lane
 
     def _open(self, lane: Lane[H]) -> None:
@@ -290,7 +278,7 @@ class Session(Generic[H]):
         if outstanding == 0:
             self._heard_at = now
         room = max(min(self.credits, self.in_flight_max) - outstanding, 0)
-        self._placed(self.places.assume())
+        moving.placed(self, self.places.assume())
         frame.locate.extend(self.places.ask(LOCATED_MAX - len(frame.locate)))
         openings = self._write_openings(frame, room)
         room -= openings
@@ -396,7 +384,7 @@ class Session(Generic[H]):
     def told(self, stream: int, places: Sequence[GroupPlace]) -> None:
         """Where groups live that this producer asked for, or that others did."""
         if stream == self.stream and places:
-            self._placed(self.places.told(places))
+            moving.placed(self, self.places.told(places))
 
     def replied(self, stream: int, replies: Iterable[PublishReply], now: float, chance: float) -> None:
         """What the gateway says to this producer, on a stream that others may share."""
@@ -451,6 +439,9 @@ class Session(Generic[H]):
         if reply.status in (PUBLISH_STATUS_INVALID_ARGUMENT, PUBLISH_STATUS_NOT_FOUND):
             self.places.forget(reply.groups)
             self._on_wrong(lane, items, error, now, chance)
+        elif reply.status == PUBLISH_STATUS_MOVED:
+            self.places.forget(reply.groups)
+            moving.refused(self, lane, items, error)
         elif reply.status == PUBLISH_STATUS_FENCED:
             self._on_other_epoch(lane, items, reply.epoch)
         elif reply.status == PUBLISH_STATUS_SEQUENCE_GAP and reply.session:
@@ -560,6 +551,9 @@ class Session(Generic[H]):
         if reply.status in (PUBLISH_STATUS_INVALID_ARGUMENT, PUBLISH_STATUS_NOT_FOUND):
             self.places.forget(reply.groups)
             self._on_cannot_open(lane, error)
+        elif reply.status == PUBLISH_STATUS_MOVED:
+            self.places.forget(reply.groups)
+            moving.opening_refused(self, lane, error)
         elif reply.status == PUBLISH_STATUS_FENCED:
             self._fence()
         else:

@@ -269,6 +269,14 @@ class Interrupted(Effect):
 
 
 @dataclass(slots=True)
+class Revoked(Effect):
+    """Takes an optimistic delivery back: this envelope will never be in the group's log, at any replica."""
+
+    group: str
+    id: bytes
+
+
+@dataclass(slots=True)
 class ResetLog(Effect):
     """A snapshot replaced the log before this position; durable with the next Persist."""
 

@@ -6,8 +6,9 @@ What happens when is decided here; how it is done is the world's. So what is sim
   machine's last one. The world answers with a ticket, and says later which tickets are durable.
 * What is behind a barrier waits for that barrier's ticket, and what is in `then` for that of its own Persist. Of
   what becomes due together, nothing overtakes what the machine said before it.
-* Optimistic deliveries, and that they are interrupted, wait for no disk: they are shown before they are certain
-  anyway. Observations do wait: they say when something was reached, and a stamp is given when it is on disk.
+* Optimistic deliveries, that they are interrupted or revoked, wait for no disk: they are shown before they are
+  certain anyway. Observations do wait: they say when something was reached, and a stamp is given when it is on
+  disk.
 * An event that is handed on gets the time at which it is handed on, so `now` never runs backwards.
 """
 
@@ -27,6 +28,7 @@ from ordercast.core.machine import (
     Persist,
     ReadLog,
     ResetLog,
+    Revoked,
     Send,
     SetTimer,
     TimerFired,
@@ -101,6 +103,8 @@ class World(Protocol[S_contra]):
 
     def interrupt(self, slot: S_contra, effect: Interrupted) -> None: ...
 
+    def revoke(self, slot: S_contra, effect: Revoked) -> None: ...
+
     def other(self, slot: S_contra, effect: Effect) -> None:
         """In its turn: a log that was reset, a watermark, and what only one kind of machine has."""
         ...
@@ -125,6 +129,7 @@ class Performer(Generic[S]):
             Observe: world.observe,
             Deliver: world.deliver,
             Interrupted: world.interrupt,
+            Revoked: world.revoke,
         }
 
     def perform(self, slot: S, effects: Sequence[Any]) -> None:
@@ -151,6 +156,9 @@ class Performer(Generic[S]):
                 self._world.reset_log(slot, effect)
             elif kind is Interrupted:
                 self._world.interrupt(slot, effect)
+                continue
+            elif kind is Revoked:
+                self._world.revoke(slot, effect)
                 continue
             if slot.barrier > self.durable:
                 self._hold(slot, slot.backlog, slot.barrier, effect)

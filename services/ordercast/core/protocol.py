@@ -33,6 +33,9 @@ class Early(StrEnum):
     NONE = "none"
     #: Each message once, in causal order, as one replica delivers it.
     LIVE = "live"
+    #: Most messages once, in an order that the log may turn out to have otherwise: each that is shown is followed
+    #: by its place in the log, or by a Revoked.
+    OPTIMISTIC = "optimistic"
 
 
 class Members(StrEnum):
@@ -48,6 +51,8 @@ class Genuine(StrEnum):
     """Whether only the processes of a message's groups, and its gateway, do something for it."""
 
     YES = "yes"
+    #: Groups talk for a message's sake if one of them may send to the other, also if it is for neither of them.
+    QUASI = "quasi"
     NO = "no"
 
 

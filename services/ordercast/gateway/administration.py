@@ -8,6 +8,7 @@ import grpc
 
 from ordercast.core.level import CELLS_LEVEL
 from ordercast.core.members import learners_of
+from ordercast.gateway.cursor_lags import lags_of
 from ordercast.gateway.cursors import Cursors, check_cursor_name
 from ordercast.gateway.reading import Reading
 from ordercast.gateway.reassignment import Planner, Reassignment, present
@@ -160,8 +161,10 @@ class Administration:
     # ------------------------------------------------------------------------------------------ cursors
 
     async def list_cursors(self, request: api.ListCursorsRequest) -> api.ListCursorsResponse:
-        await self.subscribing.group(request.group)
-        return api.ListCursorsResponse(cursors=await self.cursors.read(request.group, request.name))
+        group = await self.subscribing.group(request.group)
+        cursors = await self.cursors.read(request.group, request.name)
+        lags = await lags_of(self.node, self.reading, group, cursors) if request.lags else ()
+        return api.ListCursorsResponse(cursors=cursors, lags=lags)
 
     async def set_cursor(self, request: api.SetCursorRequest) -> api.SetCursorResponse:
         check_cursor_name(request.name)

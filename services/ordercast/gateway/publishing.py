@@ -8,7 +8,6 @@ from typing import Any
 
 import grpc
 
-from ordercast.core.limits import LOCATED_MAX
 from ordercast.core.machine import Ended
 from ordercast.gateway.budgets import SHARE, Budgets
 from ordercast.gateway.clients import UNJUDGED_MAX, Client, Clients
@@ -21,6 +20,7 @@ from ordercast.runtime.transport.status import Refused
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,
     PUBLISH_STATUS_INVALID_ARGUMENT,
+    PUBLISH_STATUS_MOVED,
     PUBLISH_STATUS_NOT_FOUND,
     PUBLISH_STATUS_OK,
     PUBLISH_STATUS_RESOURCE_EXHAUSTED,
@@ -44,6 +44,7 @@ LOOK_S = 0.02
 
 CODE_OF: dict[int, grpc.StatusCode] = {
     PUBLISH_STATUS_INVALID_ARGUMENT: grpc.StatusCode.INVALID_ARGUMENT,
+    PUBLISH_STATUS_MOVED: grpc.StatusCode.NOT_FOUND,
     PUBLISH_STATUS_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
     PUBLISH_STATUS_RESOURCE_EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
     PUBLISH_STATUS_UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
@@ -198,9 +199,7 @@ class Publishing:
                 await self._take(replies, frame.requests[first : first + UNJUDGED_MAX])
 
     async def _locate(self, replies: Replies, names: Sequence[str]) -> None:
-        if len(names) > LOCATED_MAX:
-            text = f"at most {LOCATED_MAX} groups are located at once"
-            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, text, "TOO_MANY_GROUPS")
+        """How many a frame may ask for is in the table of limits, which it has passed."""
         await self.freshness.settle(names)
         replies.tell_places([self.translation.place_of(name) for name in names])
 

@@ -20,6 +20,7 @@ from ordercast.gateway.tokens import Tokens
 from ordercast.runtime.process.node import Node
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_INVALID_ARGUMENT,
+    PUBLISH_STATUS_MOVED,
     PUBLISH_STATUS_NOT_FOUND,
     GroupPlace,
     PublishReply,
@@ -109,7 +110,7 @@ class Translation:
                 text = "say in `cells` how the messages are numbered: some of these groups share a cell"
                 raise Wrong(PUBLISH_STATUS_INVALID_ARGUMENT, f"{text} ({', '.join(there)})")
             moved = f"{', '.join(request.groups)} do not live in {', '.join(request.cells)}"
-            raise Wrong(PUBLISH_STATUS_NOT_FOUND, f"{moved}: a group was deleted, and made again elsewhere")
+            raise Wrong(PUBLISH_STATUS_MOVED, f"{moved}: a group was deleted, and made again elsewhere")
 
     def place_of(self, name: str) -> GroupPlace:
         """For clients: where a group lives."""

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from random import Random
 from typing import Any, ClassVar, Generic, TypeVar
 
+from ordercast.core.cells import cell_of, shares_cell
 from ordercast.core.ids import pack_u64, sn_of
 from ordercast.core.machine import (
     Advance,
@@ -19,6 +20,7 @@ from ordercast.core.machine import (
     KeepsIncarnations,
     Observe,
     Retired,
+    Revoked,
 )
 from ordercast.core.protocol import Orders, Protocol
 from ordercast.gateway.machine import Gateway
@@ -29,7 +31,7 @@ from ordercast.sim.checkers.logs import LogChecker
 from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.client import Client, Dial
 from ordercast.sim.membership import Membership
-from ordercast.sim.process import Factory
+from ordercast.sim.process import Factory, Process
 from ordercast.sim.reading import Reading, ReplicaReading
 from ordercast.sim.scenario import Scenario
 from ordercast.sim.world import World
@@ -60,6 +62,9 @@ class Cluster(ABC, Generic[S, M]):
         self.gone: dict[str, None] = {}
         #: How far retention has gone, by group: what is beyond that must be on every disk in the end.
         self.floors: dict[str, int] = {}
+        #: Shared cells of which the log stays, but not all that is in it.
+        self.drops: dict[str, bool] = {}
+        self._dropping = Random(f"{seed}/dropping")
         self.board = Board()
         self.keeper = self.protocol.name
         self.membership = self.make_membership()
@@ -132,6 +137,8 @@ class Cluster(ABC, Generic[S, M]):
     def on_custom(self, process: str, effect: Effect) -> None:
         if isinstance(effect, Interrupted):
             self.checkers.on_interrupted(process, effect.group)
+        elif isinstance(effect, Revoked):
+            self.checkers.on_revoked(process, effect)
         elif isinstance(effect, Dial) and self.world.processes[effect.gateway].up:
             self.world.network.disconnect(process, effect.gateway)
             self.world.network.connect(process, effect.gateway)
@@ -211,8 +218,22 @@ class Cluster(ABC, Generic[S, M]):
             for group, replica in self.machine(name, self.keeper).replicas.items():
                 if group in process.disk.logs and group in process.written:
                     floor = min(replica.retained_from(), process.disk.logs[group].ends) - keep
-                    process.truncate(group, floor)
-                    self.floors[group] = max(self.floors.get(group, 0), floor)
+                    if not self._drop_shared(process, group, floor):
+                        process.truncate(group, floor)
+                        self.floors[group] = max(self.floors.get(group, 0), floor)
+
+    def _drop_shared(self, process: Process, cell: str, floor: int) -> bool:
+        """In some cells retention takes the messages of one group after the other out of the log."""
+        entries = process.disk.logs[cell].before(floor)
+        groups = sorted({group for entry in entries for group in entry.envelope.header.groups})
+        groups = [group for group in groups if shares_cell(group) and cell_of(group) == cell]
+        if not groups or not self.drops.setdefault(cell, self._dropping.random() < 0.5):
+            return False
+        if self._dropping.random() < 0.3:
+            group = self._dropping.choice(groups)
+            process.drop(cell, floor, group)
+            self.floors[group] = max(self.floors.get(group, 0), floor)
+        return True
 
     def retire(self) -> int:
         """What membership does when it has heard from everyone: see core.machine.Retired."""

@@ -1,11 +1,14 @@
 """Mutants of what follows from groups that share cells. It is the same code in every protocol that has logs."""
 
 from functools import partial
+from typing import Any
 
 from ordercast.core.cells import Run, Tally
+from ordercast.core.dropping import without
 from ordercast.gateway import ranges
 from ordercast.protocols.celllog.group_log import CellState, GroupLog
 from ordercast.protocols.celllog.saved_logs import SavedLogs
+from ordercast.sim import disk
 from ordercast.sim.mutant import Mutant, register
 from ordercast.v1.common_pb2 import ProducerRange
 from ordercast.v1.sequencer_pb2 import LogEntry, Snapshot
@@ -62,3 +65,17 @@ def _counts_all(self: GroupLog, entry: LogEntry, groups: tuple[str, ...], sn: in
     for range_ in header.ranges:
         tally.take(range_, range_.first_sequence, range_.first_sequence + range_.count)
     entry.news[:] = [end - base for end, base in zip(tally.ends.values(), entry.bases, strict=True)]
+
+
+@mutant("compaction-drops-a-live-row", "what another group needs stays in an entry", (disk, "without"))
+def _drops_all(cell: str, entry: LogEntry, groups: Any) -> LogEntry:
+    found = without(cell, entry, groups)
+    found.envelope.body = b""
+    return found
+
+
+@mutant("compaction-is-not-told", "an entry says which groups have dropped it", (disk, "without"))
+def _untold(cell: str, entry: LogEntry, groups: Any) -> LogEntry:
+    found = without(cell, entry, groups)
+    del found.dropped[:]
+    return found

@@ -24,6 +24,7 @@ from ordercast.core.machine import (
     ReadLog,
     Receive,
     ResetLog,
+    Revoked,
     Send,
     Start,
     ViewChanged,
@@ -296,6 +297,11 @@ class Process:
         self.disk.truncate(group, position)
         self.written[group].truncate(position)
 
+    def drop(self, cell: str, position: int, group: str) -> None:
+        """Retention of one group of the cell, up to this position."""
+        for log in (self.disk.logs[cell], self.written[cell]):
+            log.drop(cell, position, group)
+
     # -------------------------------------------- how effects are done: what the performer asks its world for
 
     def read_clock(self) -> tuple[float, float]:
@@ -334,6 +340,9 @@ class Process:
         self.world.delivered(self.name, effect)
 
     def interrupt(self, slot: SimSlot, effect: Interrupted) -> None:
+        self.world.custom(self.name, effect)
+
+    def revoke(self, slot: SimSlot, effect: Revoked) -> None:
         self.world.custom(self.name, effect)
 
     def other(self, slot: SimSlot, effect: Effect) -> None:

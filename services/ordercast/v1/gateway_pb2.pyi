@@ -20,6 +20,7 @@ class PublishStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PUBLISH_STATUS_FENCED: _ClassVar[PublishStatus]
     PUBLISH_STATUS_UNAVAILABLE: _ClassVar[PublishStatus]
     PUBLISH_STATUS_NOT_FOUND: _ClassVar[PublishStatus]
+    PUBLISH_STATUS_MOVED: _ClassVar[PublishStatus]
 PUBLISH_STATUS_UNSPECIFIED: PublishStatus
 PUBLISH_STATUS_OK: PublishStatus
 PUBLISH_STATUS_INVALID_ARGUMENT: PublishStatus
@@ -28,6 +29,7 @@ PUBLISH_STATUS_SEQUENCE_GAP: PublishStatus
 PUBLISH_STATUS_FENCED: PublishStatus
 PUBLISH_STATUS_UNAVAILABLE: PublishStatus
 PUBLISH_STATUS_NOT_FOUND: PublishStatus
+PUBLISH_STATUS_MOVED: PublishStatus
 
 class PublishRequest(_message.Message):
     __slots__ = ("producer", "epoch", "groups", "first_sequence", "messages", "unordered", "session", "open_token", "trace", "cells")
@@ -346,18 +348,30 @@ class DeleteGroupResponse(_message.Message):
     def __init__(self, group: _Optional[_Union[_membership_pb2.Group, _Mapping]] = ...) -> None: ...
 
 class ListCursorsRequest(_message.Message):
-    __slots__ = ("group", "name")
+    __slots__ = ("group", "name", "lags")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    LAGS_FIELD_NUMBER: _ClassVar[int]
     group: str
     name: str
-    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+    lags: bool
+    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., lags: _Optional[bool] = ...) -> None: ...
+
+class CursorLag(_message.Message):
+    __slots__ = ("messages", "age_ms")
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    messages: int
+    age_ms: int
+    def __init__(self, messages: _Optional[int] = ..., age_ms: _Optional[int] = ...) -> None: ...
 
 class ListCursorsResponse(_message.Message):
-    __slots__ = ("cursors",)
+    __slots__ = ("cursors", "lags")
     CURSORS_FIELD_NUMBER: _ClassVar[int]
+    LAGS_FIELD_NUMBER: _ClassVar[int]
     cursors: _containers.RepeatedCompositeFieldContainer[_membership_pb2.Cursor]
-    def __init__(self, cursors: _Optional[_Iterable[_Union[_membership_pb2.Cursor, _Mapping]]] = ...) -> None: ...
+    lags: _containers.RepeatedCompositeFieldContainer[CursorLag]
+    def __init__(self, cursors: _Optional[_Iterable[_Union[_membership_pb2.Cursor, _Mapping]]] = ..., lags: _Optional[_Iterable[_Union[CursorLag, _Mapping]]] = ...) -> None: ...
 
 class SetCursorRequest(_message.Message):
     __slots__ = ("group", "name", "start")

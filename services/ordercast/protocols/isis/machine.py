@@ -69,6 +69,7 @@ from ordercast.v1.isis_pb2 import (
     EpochFlush,
     Flush,
     Forward,
+    LogInView,
     PartCast,
     PartsCast,
     Resume,
@@ -287,6 +288,7 @@ class Isis(LogMachine[Replica]):
             if self.view is not None and submit.group not in self.view.groups:
                 raise UnknownGroup(submit.group)
             raise OtherConfiguration(submit.group, f"no member of {submit.group!r} here")
+        self.parts.check_group(header.id, submit.group)
         if submit.HasField("origin"):
             self.parts.hand_on(event)
             return
@@ -325,8 +327,12 @@ class Isis(LogMachine[Replica]):
         era = replica.installed if replica is not None else None
         # The machine may be ahead of its disk: the view is told only with a log that has all from before it.
         if era is not None and found.position >= era.start:
-            found.view, found.token_holder = era.view, era.members[era.token.holder]
-            found.counts.extend(era.counts_below(found.position))
+            log = LogInView(view=era.view, counts=era.counts_below(found.position))
+            found.protocol = log.SerializeToString()
+            found.orderer = era.members[era.token.holder]
+            found.facts.add(name="installed", value=str(era.view))
+            found.facts.add(name="token", value=found.orderer)
+            found.facts_number = era.view
 
     def read_besides(self, group: str) -> bytes:
         """What a reader of the group's log has seen besides the entries, if anything: see confirmed.py."""

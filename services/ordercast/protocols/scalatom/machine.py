@@ -71,10 +71,8 @@ from ordercast.protocols.scalatom.stamping import Stamping
 from ordercast.protocols.scalatom.waits import Waits
 from ordercast.v1.common_pb2 import Envelope, Header
 from ordercast.v1.consensus_pb2 import Decide
-from ordercast.v1.sequencer_pb2 import (
-    Disseminate,
+from ordercast.v1.scalatom_pb2 import (
     EnvelopeDecided,
-    EnvelopeDelivered,
     EnvelopeDurable,
     Gossip,
     GossipAsk,
@@ -82,10 +80,10 @@ from ordercast.v1.sequencer_pb2 import (
     HandOverAsk,
     Have,
     HaveAsk,
-    LogEntry,
     Pull,
     RecTs,
 )
+from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDelivered, LogEntry
 
 TICK = "tick"
 PROPOSER = "proposer"
@@ -489,7 +487,7 @@ class Scalatom(LogMachine[Replica]):
         if watermark is not None:
             self.out.append(Watermark(replica.name, watermark))
 
-    def deliver(self, replica: Replica, key: bytes, envelope: Envelope) -> None:
+    def deliver(self, replica: Replica, key: bytes, envelope: Envelope, dropped: Sequence[int] = ()) -> None:
         """Append to the group's log: from the queue, or as the log of another replica has it."""
         header, position = envelope.header, replica.position
         held = self.held.get(header.id)
@@ -499,6 +497,7 @@ class Scalatom(LogMachine[Replica]):
             )
         blocked_on = self.waits.released(replica, key)
         entry, changes = replica.apply(key, envelope, held.own.get(replica.name) if held is not None else None)
+        entry.dropped.extend(dropped)
         self.out.append(Deliver(replica.name, position, entry))
         self.waits.delivered(replica, header.id, position, blocked_on)
         self.changes += changes

@@ -28,6 +28,7 @@ from ordercast.core.machine import (
     ReadLog,
     Receive,
     ResetLog,
+    Revoked,
     Send,
     Start,
     told_at,
@@ -365,6 +366,9 @@ class Host:
 
     def interrupt(self, slot: HostSlot, effect: Interrupted) -> None:
         self.on_interrupted(effect.group)
+
+    def revoke(self, slot: HostSlot, effect: Revoked) -> None:
+        """Nobody is shown what can be revoked: live deliveries cannot."""
 
     def other(self, slot: HostSlot, effect: Effect) -> None:
         if slot.on_effect is not None and type(effect) is not ResetLog:

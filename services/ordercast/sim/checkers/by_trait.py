@@ -3,17 +3,18 @@
 Of every protocol: all replicas of a group have the same log, every message is in all of its groups once, receipts
 and refusals tell the truth, and a log has a producer's messages in the order sent and behind
 all that their senders had seen. `orders: across`: there is one order over all groups, too. `early`: what
-deliveries promise that are shown before they are in a log; and where there should be none, there is none.
-`merges`: watermarks, or none. `genuine`: only those whom a message concerns take part in it.
+deliveries promise that are shown before they are in a log (live.py, early.py); and where there should be none,
+there is none. `merges`: watermarks, or none. `genuine`: only those whom a message concerns take part in it.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-from ordercast.core.machine import Deliver, ResetLog, Watermark
+from ordercast.core.machine import Deliver, ResetLog, Revoked, Watermark
 from ordercast.core.protocol import Early, Genuine, Orders, Traits
 from ordercast.sim.board import Board
 from ordercast.sim.checkers import ending, order
+from ordercast.sim.checkers.early import EarlyChecker
 from ordercast.sim.checkers.genuine import GenuineChecker
 from ordercast.sim.checkers.live import LiveChecker
 from ordercast.sim.checkers.logs import LogChecker
@@ -29,6 +30,7 @@ class Checkers:
         self.traits = traits
         self.logs = LogChecker(board, {group.group: tuple(group.replicas) for group in view.groups})
         self.live = LiveChecker(board) if traits.early is Early.LIVE else None
+        self.early = EarlyChecker(board) if traits.early is Early.OPTIMISTIC else None
         self.genuine = GenuineChecker(self.logs) if traits.genuine is Genuine.YES else None
 
     def _life(self, process: str) -> tuple[str, int]:
@@ -37,6 +39,10 @@ class Checkers:
     def on_deliver(self, process: str, effect: Deliver) -> None:
         if effect.final:
             self.logs.on_deliver(process, effect)
+            if self.early is not None:
+                self.early.on_final(self._life(process), effect)
+        elif self.early is not None:
+            self.early.on_early(self._life(process), effect)
         elif self.live is not None:
             self.live.on_deliver(self._life(process), effect)
         else:
@@ -49,6 +55,13 @@ class Checkers:
     def on_interrupted(self, process: str, group: str) -> None:
         if self.live is not None:
             self.live.on_interrupted(self._life(process), group)
+        if self.early is not None:
+            self.early.on_interrupted(self._life(process), group)
+
+    def on_revoked(self, process: str, effect: Revoked) -> None:
+        if self.early is None:
+            raise Violation("early", f"{process} takes back in {effect.group} what it cannot have shown")
+        self.early.on_revoked(self._life(process), effect)
 
     def on_log_reset(self, process: str, effect: ResetLog) -> None:
         self.logs.on_log_reset(process, effect)
@@ -62,6 +75,9 @@ class Checkers:
 
     def check_end(self) -> None:
         check_history(self.logs, self.board, self.traits.orders)
+        if self.early is not None:
+            processes = [process for process in self.world.processes.values() if process.up]
+            self.early.check_end({self._life(p.name): sorted(p.groups) for p in processes})
 
 
 def check_history(logs: LogChecker, board: Board, orders: Orders) -> None:

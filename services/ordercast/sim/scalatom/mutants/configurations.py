@@ -20,7 +20,8 @@ from ordercast.protocols.scalatom.snapshot import Snapshots
 from ordercast.sim.mutant import Mutant, register
 from ordercast.sim.scalatom.reconfiguration import Reconfiguration
 from ordercast.v1.consensus_pb2 import Votes
-from ordercast.v1.sequencer_pb2 import HandedOver, Snapshot
+from ordercast.v1.scalatom_pb2 import HandedOver
+from ordercast.v1.sequencer_pb2 import Snapshot
 
 RECONFIGURING: list[Mutant] = []
 mutant = partial(register, RECONFIGURING, reconfigures=True)
