@@ -256,6 +256,20 @@ class Era(Casts[DagMessage]):
             del self.ids[message.id]
         super().lose(key)
 
+    def forget_orphans(self) -> list[Key]:
+        """What came and could not enter, since something that it follows did not come: nobody here speaks of
+        it, and what it follows may be lost.
+        """
+        gone = [
+            (place, number)
+            for place, count in enumerate(self.delivered)
+            for number in range(count + 1, self.received[place] + 1)
+        ]
+        for key in gone:
+            self.lose(key)
+        self.received = list(self.delivered)
+        return gone
+
     # ---------------------------------------------------------------------------------------------- on disk
 
     def record(self) -> DagRecord:

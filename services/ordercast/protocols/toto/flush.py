@@ -114,6 +114,8 @@ class Flushing:
         era, attempt, process = self.ending(), self.attempt, self.machine.process
         if era is None or attempt is None or process in attempt.flushes:
             return
+        orphans = era.forget_orphans()
+        self.machine.changes += [(records.message(era.view, key), None) for key in orphans]
         flush = DagFlush(view=attempt.view, ends=attempt.ends, received=era.received, settled=era.settled)
         bodies = [key for key, message in era.casts.items() if message.HasField("envelope")]
         flush.bodies.extend(message_of(key) for key in sorted(bodies))

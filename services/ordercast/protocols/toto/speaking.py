@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ordercast.core.errors import RemoteProtocolError
-from ordercast.core.ids import CLOCK_MAX, ID_BYTES, counter_of, unpack_u64
+from ordercast.core.ids import ID_BYTES, counter_of
 from ordercast.core.machine import Observe, Receive, Send
-from ordercast.core.session_token import CLOCK_BYTES
 from ordercast.core.view import names_of
 from ordercast.protocols.toto import records
 from ordercast.protocols.toto.era import Era, key_of, message_of
@@ -46,7 +45,6 @@ class Speaking:
         machine, header = self.machine, message.envelope.header
         if len(header.id) != ID_BYTES:
             raise RemoteProtocolError("an envelope without an id")
-        seen_in(header)
         machine.view.checked_names(header.destinations)
         if machine.is_over(header) or header.id in self.waiting:
             return
@@ -58,14 +56,14 @@ class Speaking:
             self.waiting[header.id] = message.envelope
 
     def advance(self) -> bool:
-        """Cast what its client has seen the past of here: its place is behind that."""
+        """Cast what waits for a view. What its client has seen has its place already, so this comes behind it."""
         era = self.machine.era
         if era is None or era.is_sealed or not self.waiting:
             return False
-        ready = [id_ for id_, envelope in self.waiting.items() if seen_in(envelope.header) < era.index]
-        for id_ in ready:
-            self.cast(era, self.waiting.pop(id_))
-        return bool(ready)
+        waiting, self.waiting = self.waiting, {}
+        for envelope in waiting.values():
+            self.cast(era, envelope)
+        return True
 
     # -------------------------------------------------------------------------------------------------- voting
 
@@ -183,12 +181,3 @@ def header_of(message: DagMessage) -> DagMessage:
     header.CopyFrom(message)
     header.ClearField("envelope")
     return header
-
-
-def seen_in(header: Header) -> int:
-    """The index of the last message that the client has seen; -1 if of none."""
-    if not header.session:
-        return -1
-    if len(header.session) != CLOCK_BYTES or unpack_u64(header.session) > CLOCK_MAX:
-        raise RemoteProtocolError("not a clock")
-    return unpack_u64(header.session)

@@ -7,12 +7,13 @@ beginning of what another one delivers who has heard everything.
 
 from itertools import pairwise
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ordercast.protocols.toto.ballot import Key
 from ordercast.protocols.toto.order import Order
 from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.toto.dags import Dag, random_dag, shuffled
+from ordercast.sim.trial import violation_in
 
 DAGS = 400
 MESSAGES = 24
@@ -23,7 +24,10 @@ class OneDag:
 
     mutant: ClassVar[str]
 
-    def play(self) -> None:
+    def verdict(self) -> Violation | None:
+        return violation_in(self._play)
+
+    def _play(self) -> None:
         for seed in range(DAGS):
             random = Random(seed)
             size = random.choice([2, 3, 4, 5])
@@ -56,7 +60,7 @@ def _story(mutant: str) -> type[OneDag]:
     return type("OneDag", (OneDag,), {"mutant": mutant})
 
 
-ORDER_SCHEDULES = {
+ORDER_SCHEDULES: dict[str, type[Any]] = {
     mutant: _story(mutant)
     for mutant in (
         "votes-of-the-old-candidates",

@@ -81,11 +81,6 @@ def _of_the_view(self: Era, key: Key, replicas: Mapping[str, Sequence[str]]) -> 
     return all(group in replicas for group in self.casts[key].groups)
 
 
-@mutant("shown-by-the-first-group-alone", "T6: of each group", (Era, "is_replicated"))
-def _of_one_group(self: Era, key: Key, replicas: Mapping[str, Sequence[str]]) -> bool:
-    return self._has_majority(key, replicas.get(self.casts[key].groups[0], ()))
-
-
 @mutant("fed-by-less-than-a-majority", "final: a majority of the view", (Era, "say"))
 def _one_less(self: Era, member: int, vector: Sequence[int]) -> None:
     said = self.said[member]
@@ -94,16 +89,6 @@ def _one_less(self: Era, member: int, vector: Sequence[int]) -> None:
             said[place] = count
             counts = sorted((row[place] for row in self.said), reverse=True)
             self.followed[place] = counts[max(majority(self.size) - 2, 0)]
-
-
-@mutant("cast-before-its-clients-past-is-here", "a client's past comes first", (Speaking, "advance"))
-def _at_once(self: Speaking) -> bool:
-    era = self.machine.era
-    if era is None or era.is_sealed or not self.waiting:
-        return False
-    for id_ in list(self.waiting):
-        self.cast(era, self.waiting.pop(id_))
-    return True
 
 
 @mutant("nothing-said-again", "what a new connection lost comes again", (Receiving, "on_resume"))

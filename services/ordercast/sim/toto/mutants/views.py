@@ -7,6 +7,7 @@ from typing import Any
 from ordercast.core.quorums import has_majority
 from ordercast.core.view import Processes
 from ordercast.protocols.causal.flush import Attempt
+from ordercast.protocols.toto.ballot import Key
 from ordercast.protocols.toto.era import Era
 from ordercast.protocols.toto.flush import Flushing
 from ordercast.protocols.toto.keeping import Keeping
@@ -43,6 +44,11 @@ def _not_sealed(self: Flushing, processes: Processes) -> None:
     pass
 
 
+@mutant("orphans-contributed", "a contribution is causally closed", (Era, "forget_orphans"))
+def _all_that_came(self: Era) -> list[Key]:
+    return []
+
+
 _compute = Flushing.compute
 
 
@@ -66,13 +72,6 @@ def _own_bodies_alone(self: Flushing) -> None:
         for key, message in era.casts.items():
             if message.agreed and key not in known:
                 self.cut.voids.add(member=key[0], number=key[1])
-
-
-@mutant("open-votes-are-forgotten", "what is left of a view gets its place", (Era, "end"))
-def _only_what_is_certain(self: Era, cut: Sequence[int]) -> None:
-    self.is_closed = True
-    self.followed = list(cut)
-    self.advance()
 
 
 # ------------------------------------------------------------------------------------------ membership's part
