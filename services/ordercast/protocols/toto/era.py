@@ -10,7 +10,7 @@ message that follows m" means "j has m on disk", with the body if j holds a repl
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ordercast.core.quorums import majority
@@ -23,6 +23,9 @@ from ordercast.v1.toto_pb2 import DagBegin, DagMessage, DagRecord
 
 #: What a view is of, where groups have names.
 DOMAIN = ""
+
+#: Of a group; nobody's of one that is not known.
+Replicas = Callable[[str], Sequence[str]]
 
 #: By group, where its log ends.
 Positions = dict[str, int]
@@ -162,11 +165,11 @@ class Era(Casts[DagMessage]):
 
     # ---------------------------------------------------------------------------------------------- visible
 
-    def is_replicated(self, key: Key, replicas: Mapping[str, Sequence[str]]) -> bool:
+    def is_replicated(self, key: Key, replicas: Replicas) -> bool:
         """A majority of the replicas of each of its groups follows it. Of a group that is not known that is not
         so.
         """
-        return all(self._has_majority(key, replicas.get(group, ())) for group in self.casts[key].groups)
+        return all(self._has_majority(key, replicas(group)) for group in self.casts[key].groups)
 
     def _has_majority(self, key: Key, replicas: Sequence[str]) -> bool:
         sender, number = key
@@ -175,7 +178,7 @@ class Era(Casts[DagMessage]):
         )
         return bool(replicas) and there >= majority(len(replicas))
 
-    def next_visible(self, replicas: Mapping[str, Sequence[str]]) -> Ordered | None:
+    def next_visible(self, replicas: Replicas) -> Ordered | None:
         """The first in the order, if it is visible. In a cut everything is that somebody has."""
         if not self.queue:
             return None

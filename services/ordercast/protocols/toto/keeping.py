@@ -34,7 +34,7 @@ class Keeping:
     def settle(self, era: Era) -> None:
         """Drop what nobody needs, in batches: it is one record for all of them."""
         machine = self.machine
-        if era.is_sealed:
+        if era.is_sealed or sum(era.received) - sum(era.settled) < machine.settings.settle_batch:
             return
         limits = era.droppable()
         if sum(limits) - sum(era.settled) < machine.settings.settle_batch:

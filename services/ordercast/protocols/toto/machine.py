@@ -173,9 +173,9 @@ class Toto(NumberedMachine):
             if self.speaking.is_idle_due():
                 self.out.append(SetTimer(IDLE_TIMER, self.settings.idle_delay_s))
 
-    @property
-    def replicas_of(self) -> dict[str, tuple[str, ...]]:
-        return {name: group.replicas for name, group in self.view.groups.items()}
+    def replicas_of(self, name: str) -> tuple[str, ...]:
+        group = self.view.groups.get(name)
+        return group.replicas if group is not None else ()
 
     def show(self, ordered: Ordered) -> None:
         """It is visible: at its place in the logs that are here."""

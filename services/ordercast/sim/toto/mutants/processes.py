@@ -1,6 +1,6 @@
 """Mutants of what processes say, keep and show."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,7 @@ from ordercast.protocols.celllog.numbered import NumberedMachine
 from ordercast.protocols.toto import records
 from ordercast.protocols.toto.ballot import Key
 from ordercast.protocols.toto.entering import Entering
-from ordercast.protocols.toto.era import Era, key_of
+from ordercast.protocols.toto.era import Era, Replicas, key_of
 from ordercast.protocols.toto.receiving import Receiving
 from ordercast.protocols.toto.speaking import Speaking, header_of
 from ordercast.sim.mutant import Mutant, register
@@ -77,8 +77,8 @@ def _headers_alone(self: Receiving, era: Era, message: DagMessage) -> None:
 
 
 @mutant("shown-without-a-majority-of-the-group", "T6: of each group", (Era, "is_replicated"))
-def _of_the_view(self: Era, key: Key, replicas: Mapping[str, Sequence[str]]) -> bool:
-    return all(group in replicas for group in self.casts[key].groups)
+def _of_the_view(self: Era, key: Key, replicas: Replicas) -> bool:
+    return all(replicas(group) for group in self.casts[key].groups)
 
 
 @mutant("fed-by-less-than-a-majority", "final: a majority of the view", (Era, "say"))
