@@ -41,8 +41,8 @@ def test_runs_have_all_that_is_hard():
 
 
 def test_a_seed_is_a_run():
-    assert run_one(7, protocol="isis").digest == run_one(7, protocol="isis").digest
-    assert run_one(7, protocol="isis").digest != run_one(8, protocol="isis").digest
+    assert run_one(2, protocol="isis").digest == run_one(2, protocol="isis").digest
+    assert run_one(2, protocol="isis").digest != run_one(6, protocol="isis").digest
 
 
 @pytest.mark.parametrize(("first", "end"), [(1, 5), pytest.param(5, 13, marks=pytest.mark.long)])

@@ -23,6 +23,7 @@ from ordercast.core.ids import group_name
 from ordercast.core.projection import ends_after, projected, projected_live
 from ordercast.core.view import Group
 from ordercast.protocols.celllog.group_log import GroupLog
+from ordercast.protocols.celllog.idempotence import ProducerTable
 from ordercast.protocols.celllog.saved_logs import SavedLogs
 from ordercast.protocols.celllog.settings import LogSettings
 from ordercast.runtime.storage.group_index import GroupIndex
@@ -173,6 +174,24 @@ def test_each_group_sees_its_messages_once_and_without_a_gap(batches):
     assert found == model.logs
     assert log.ends == {group: len(there) for group, there in model.logs.items() if there}
     assert log.offset == len(model.places), "a cell counts each message once"
+
+
+def test_a_refused_row_that_took_offsets_would_be_noticed(monkeypatch):
+    """No simulated client sends one: gateways refuse it before."""
+    judge = ProducerTable.judge
+
+    def counting(self, range_, groups, sn, order_key, offset, tally):
+        outcome = judge(self, range_, groups, sn, order_key, offset, tally)
+        if outcome.refusal:
+            tally.take(range_, range_.first_sequence, range_.first_sequence + range_.count)
+        return outcome
+
+    batches = [[(b"p", 3, 2)], [(b"p", 1, 2)]]
+    see = test_each_group_sees_its_messages_once_and_without_a_gap.hypothesis.inner_test
+    see(batches)
+    monkeypatch.setattr(ProducerTable, "judge", counting)
+    with pytest.raises(AssertionError):
+        see(batches)
 
 
 @given(BATCHES)

@@ -171,7 +171,7 @@ def test_messages_that_may_come_again_one_by_one_are_for_the_machine_to_judge(pa
     assert (
         Limits(node.settings.limits.table()).of(together.DESCRIPTOR).violation(together, together.ByteSize()) == ""
     )
-    assert not publishing._is_excess(replies, together)
+    assert publishing._fitting(replies, together) == [together]
     publishing._submit(replies, together)
     machine = Host(**small)
     ((_, _, handed),) = node.host.handed

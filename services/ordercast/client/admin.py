@@ -32,6 +32,8 @@ from ordercast.v1.gateway_pb2 import (
     DescribeClusterResponse,
     DescribeGroupRequest,
     DescribeGroupResponse,
+    DescribeWaitingRequest,
+    DescribeWaitingResponse,
     DrainNodeRequest,
     GiveUpDiskRequest,
     ListCellsRequest,
@@ -194,6 +196,12 @@ class AsyncAdmin:
 
     async def delete_cursor(self, group: str, name: str) -> None:
         await self._call("DeleteCursor", DeleteCursorRequest(group=group, name=name))
+
+    async def waiting(self, domain: str = "") -> DescribeWaitingResponse:
+        """What waits at each gateway and sequencer now: in which stage, since when, and for whom."""
+        request = DescribeWaitingRequest(domain=domain)
+        answer: DescribeWaitingResponse = await self._call("DescribeWaiting", request)
+        return answer
 
     async def cluster(self) -> DescribeClusterResponse:
         """Nodes, domains and groups, as the gateway that answers knows them."""
@@ -379,6 +387,12 @@ class SyncAdmin:
 
     def delete_cursor(self, group: str, name: str) -> None:
         self._call("DeleteCursor", DeleteCursorRequest(group=group, name=name))
+
+    def waiting(self, domain: str = "") -> DescribeWaitingResponse:
+        """What waits at each gateway and sequencer now: in which stage, since when, and for whom."""
+        request = DescribeWaitingRequest(domain=domain)
+        answer: DescribeWaitingResponse = self._call("DescribeWaiting", request)
+        return answer
 
     def cluster(self) -> DescribeClusterResponse:
         """Nodes, domains and groups, as the gateway that answers knows them."""

@@ -39,8 +39,9 @@ from ordercast.client.lane import H, Item, Lane
 from ordercast.client.lanes import Lanes
 from ordercast.client.outcomes import refusal_of, unknown
 from ordercast.client.places import Places, told_as
+from ordercast.client.rows import placed_by, put_messages
 from ordercast.client.session_tokens import merge
-from ordercast.client.types import Groups, Placed, Receipt, id_prefix
+from ordercast.client.types import GROUPS_MAX, Groups, Receipt, id_prefix
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import pack_u64
 from ordercast.core.limits import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, LOCATED_MAX
@@ -92,6 +93,8 @@ class Session(Generic[H]):
         #: The number of the stream in use; 0 if there is none.
         self.stream = self.credits = 0
         self.is_ready = False
+        #: The gateway of the stream in use takes messages to different groups in one request.
+        self.takes_batches = False
         #: When to come back after a refusal or a loss.
         self.retry_at: float | None = None
         #: Why the latest stream or request failed.
@@ -311,32 +314,25 @@ class Session(Generic[H]):
         )
 
     def _next_batch(self, room: int) -> list[Item[H]]:
-        """From the front of the queue: messages to the same groups that follow on each other."""
+        """From the front of the queue: messages that follow on each other, to the same groups or just cells."""
         head = self.queue[0]
         lane = head.lane
         if not lane.is_open:
             return []
         batch = [head]
         size, limit = head.size, 1 if head.alone else min(room, BATCH_MESSAGES_MAX)
+        mixes, groups = self.takes_batches, dict.fromkeys(head.groups)
         for item in islice(self.queue, 1, None):
             size += item.size
-            if len(batch) >= limit or size > BATCH_BYTES_MAX or not self._follows(batch[-1], item):
+            if len(batch) >= limit or size > BATCH_BYTES_MAX or not item.follows(batch[-1], mixes=mixes):
+                break
+            groups.update(dict.fromkeys(item.groups))
+            if len(groups) > GROUPS_MAX:
                 break
             batch.append(item)
         for _ in batch:
             self.queue.popleft()
         return batch
-
-    def _follows(self, last: Item[H], item: Item[H]) -> bool:
-        return (
-            item.lane is last.lane
-            and item.groups == last.groups
-            and item.batch == last.batch
-            and item.sequence == (last.sequence + 1 if last.sequence else 0)
-            and item.unordered == last.unordered
-            and item.after == last.after
-            and not item.alone
-        )
 
     def _request(self, items: list[Item[H]]) -> PublishRequest:
         head = items[0]
@@ -349,17 +345,16 @@ class Session(Generic[H]):
             item.stream = self.stream
             item.doubts += 1
             self.sent[item.ticket] = item
-        return PublishRequest(
+        request = PublishRequest(
             producer=self.producer,
             epoch=lane.epoch,
-            groups=head.groups,
             first_sequence=head.sequence,
-            messages=[item.message for item in items],
             unordered=head.unordered,
             session=merge(self.token, head.after) if head.after else self.token,
             trace=next((item.trace for item in items if item.trace), b""),
-            cells=told_as(lane.cells, head.groups),
         )
+        put_messages(request, items, as_batch=self.takes_batches)
+        return request
 
     # ------------------------------------------------------------------------------------------ replies
 
@@ -376,6 +371,7 @@ class Session(Generic[H]):
             self._belong_to(response.owner)
         if not self.is_ready:
             self.places.is_told = response.locates
+            self.takes_batches = response.batches
         self.told(stream, response.places)
         if response.credits:
             self.credits = response.credits
@@ -403,7 +399,7 @@ class Session(Generic[H]):
             if reply.open_token:
                 self._on_opening_reply(lane, reply, now, chance)
             elif reply.status == PUBLISH_STATUS_OK:
-                self._on_receipt(lane, reply)
+                self._on_receipt(lane, reply, now, chance)
             else:
                 self._on_refusal(lane, reply, now, chance)
 
@@ -453,7 +449,7 @@ class Session(Generic[H]):
             for item in items:
                 item.refusal = self.trouble
 
-    def _on_receipt(self, lane: Lane[H], reply: PublishReply) -> None:
+    def _on_receipt(self, lane: Lane[H], reply: PublishReply, now: float, chance: float) -> None:
         self._failures = 0
         self._patience_s = self.patience_s
         items = lane.covered(reply.first_sequence, reply.count)
@@ -463,8 +459,11 @@ class Session(Generic[H]):
             self.queue = deque(item for item in self.queue if item.ticket not in queued)
         if not items:
             return
-        offsets = tuple((o.group, o.first_offset) for o in reply.offsets) if reply.order_key else ()
-        placed = Placed(lane.prefix, reply.order_key, reply.first_sequence, offsets, reply.duplicate)
+        if reply.bases and len(items) != reply.count:
+            # It speaks of others as well: we cannot tell where these went, until they are repeated.
+            self.lost(self.stream, Unavailable("the gateway spoke of messages that are settled"), now, chance)
+            return
+        placed = placed_by(reply, lane.prefix, [item.groups for item in items])
         lane.last_receipt = max(lane.last_receipt, items[-1].sequence)
         for item in items:
             self._remove(item)
@@ -494,6 +493,8 @@ class Session(Generic[H]):
             self._unsend(items)
             self._mend(lane, first)
             return
+        # Its gateway may wait for what it refused before together with these: it would wait for ever.
+        self._has_given_up |= any(item.refusal is not None for item in items)
         in_doubt = any(item.doubts for item in items)
         for item in items:
             self._remove(item)

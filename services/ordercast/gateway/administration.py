@@ -178,6 +178,28 @@ class Administration:
         await self.cursors.delete(request.group, request.name)
         return api.DeleteCursorResponse()
 
+    async def describe_waiting(self, request: api.DescribeWaitingRequest) -> api.DescribeWaitingResponse:
+        """One process that does not answer holds nobody up for long, and is named."""
+        if request.domain and request.domain not in self.node.directory.domains:
+            raise Refused(grpc.StatusCode.NOT_FOUND, f"unknown domain {request.domain!r}", "UNKNOWN_DOMAIN")
+        nodes = {
+            node.name: node
+            for node in present(self.node.directory.nodes)
+            if not node.ended and {"gateway", "sequencer"} & {*node.services}
+        }
+        found = await asyncio.gather(*(self.reading.waiting(name, request.domain) for name in nodes))
+        return api.DescribeWaitingResponse(
+            nodes=[
+                api.NodeWaiting(
+                    node=name,
+                    suspected=nodes[name].suspected,
+                    error=told if isinstance(told, str) else "",
+                    waiting=() if isinstance(told, str) else told,
+                )
+                for name, told in zip(nodes, found, strict=True)
+            ]
+        )
+
     def describe_cluster(self) -> api.DescribeClusterResponse:
         directory = self.node.directory
         nodes = present(directory.nodes)

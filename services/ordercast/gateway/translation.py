@@ -16,6 +16,7 @@ from ordercast.gateway.checking import NO_GROUP
 from ordercast.gateway.counting import Counts
 from ordercast.gateway.domains import protocol_of_domain
 from ordercast.gateway.machine import Gateway
+from ordercast.gateway.rows import count_of
 from ordercast.gateway.tokens import Tokens
 from ordercast.runtime.process.node import Node
 from ordercast.v1.gateway_pb2 import (
@@ -141,7 +142,7 @@ class Translation:
             name[:NAME_CHARACTERS_MAX] for name in request.groups[: self.node.settings.limits.groups_max]
         ]
         refusal = self.refusal(shown, Wrong(PUBLISH_STATUS_INVALID_ARGUMENT, violation), source)
-        refusal.count = len(request.messages)
+        refusal.count = count_of(request)
         return refusal
 
     def refusal(self, request: PublishRequest, wrong: Wrong, source: str) -> PublishReply:
@@ -149,7 +150,7 @@ class Translation:
             producer=request.producer,
             groups=request.groups,
             first_sequence=request.first_sequence,
-            count=len(request.messages),
+            count=count_of(request),
             status=wrong.status,
             detail=str(wrong),
             open_token=request.open_token,

@@ -206,3 +206,15 @@ class ConnectResponse(_message.Message):
     port: int
     ticket: bytes
     def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., port: _Optional[int] = ..., ticket: _Optional[bytes] = ...) -> None: ...
+
+class TellWaitingRequest(_message.Message):
+    __slots__ = ("domain",)
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    domain: str
+    def __init__(self, domain: _Optional[str] = ...) -> None: ...
+
+class TellWaitingResponse(_message.Message):
+    __slots__ = ("waiting",)
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    waiting: _containers.RepeatedCompositeFieldContainer[_sequencer_pb2.WaitingEnvelope]
+    def __init__(self, waiting: _Optional[_Iterable[_Union[_sequencer_pb2.WaitingEnvelope, _Mapping]]] = ...) -> None: ...

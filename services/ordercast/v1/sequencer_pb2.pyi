@@ -328,3 +328,19 @@ class ReadEntryResponse(_message.Message):
     ENTRY_FIELD_NUMBER: _ClassVar[int]
     entry: bytes
     def __init__(self, entry: _Optional[bytes] = ...) -> None: ...
+
+class WaitingEnvelope(_message.Message):
+    __slots__ = ("id", "domain", "groups", "stage", "waited_ms", "blocked_on")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    WAITED_MS_FIELD_NUMBER: _ClassVar[int]
+    BLOCKED_ON_FIELD_NUMBER: _ClassVar[int]
+    id: bytes
+    domain: str
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    stage: str
+    waited_ms: int
+    blocked_on: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, id: _Optional[bytes] = ..., domain: _Optional[str] = ..., groups: _Optional[_Iterable[str]] = ..., stage: _Optional[str] = ..., waited_ms: _Optional[int] = ..., blocked_on: _Optional[_Iterable[str]] = ...) -> None: ...

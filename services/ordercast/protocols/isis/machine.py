@@ -13,6 +13,7 @@ from typing import Any
 
 from ordercast.core.cells import cell_of, names_group, shares_cell
 from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.held_up import HeldUp
 from ordercast.core.machine import (
     Advance,
     ChannelReset,
@@ -48,6 +49,7 @@ from ordercast.protocols.isis.copying import Copying
 from ordercast.protocols.isis.delivery import Delivering
 from ordercast.protocols.isis.epochs import Epochs
 from ordercast.protocols.isis.flush import Flushing
+from ordercast.protocols.isis.held_up import held_up
 from ordercast.protocols.isis.log import VisibleLog
 from ordercast.protocols.isis.ordering import ORDER_TIMER, Ordering
 from ordercast.protocols.isis.parts import Parts
@@ -219,6 +221,10 @@ class Isis(LogMachine[Replica]):
         """See core.machine.HoldsUp: casts that are not visible, and what waits to be cast."""
         under_way = self.watching.look()
         return len(under_way) + len(self.speaking), min(under_way.values(), default=self.now)
+
+    def held_up(self, count_max: int) -> list[HeldUp]:
+        """See core.held_up.TellsHeldUp."""
+        return held_up(self, count_max)
 
     # ---------------------------------------------------------------------------------- from the driver
 

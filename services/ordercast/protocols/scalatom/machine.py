@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ordercast.core.errors import InvariantBroken, RemoteProtocolError
+from ordercast.core.held_up import HeldUp
 from ordercast.core.ids import (
     CLOCK_MAX,
     ID_BYTES,
@@ -62,6 +63,7 @@ from ordercast.protocols.scalatom.gossip import Gossiper
 from ordercast.protocols.scalatom.groups import Groups
 from ordercast.protocols.scalatom.handover import Handing
 from ordercast.protocols.scalatom.held import Held
+from ordercast.protocols.scalatom.held_up import held_up
 from ordercast.protocols.scalatom.implied import STAMPS_TIMER, Implied
 from ordercast.protocols.scalatom.recovery import Recovery
 from ordercast.protocols.scalatom.repair import Repair
@@ -188,6 +190,10 @@ class Scalatom(LogMachine[Replica]):
         """See core.machine.HoldsUp."""
         waiting = [held.since for held in self.held.values() if held.undelivered]
         return len(waiting), min(waiting, default=0.0)
+
+    def held_up(self, count_max: int) -> list[HeldUp]:
+        """See core.held_up.TellsHeldUp."""
+        return held_up(self, count_max)
 
     # ---------------------------------------------------------------------------------- from the driver
 

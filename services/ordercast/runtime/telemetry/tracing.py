@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ordercast.core.held_up import for_people
 from ordercast.core.ids import group_name
 from ordercast.core.machine import Observe
 from ordercast.core.protocol import Stage
@@ -198,7 +199,7 @@ class Tracing:
         attributes = self._attributes(domain, id_)
         attributes[names.ATTRIBUTE_STAGE] = stage.label
         if mark.blocked_on:
-            attributes[names.ATTRIBUTE_BLOCKED_ON] = _for_people(mark.blocked_on)
+            attributes[names.ATTRIBUTE_BLOCKED_ON] = for_people(mark.blocked_on)
         if mark.group:
             attributes[names.ATTRIBUTE_GROUP] = group_name(mark.group)
         delivered = way.deliveries.get(mark.group) if way.deliveries is not None else None
@@ -235,17 +236,6 @@ class Tracing:
             names.ATTRIBUTE_PROTOCOL: self._protocol_of(domain),
             names.ATTRIBUTE_ENVELOPE_ID: id_,
         }
-
-
-def _for_people(blocked_on: str) -> str:
-    """Machines know groups by ids, people by names."""
-    kind, _, name = blocked_on.partition(":")
-    if kind == "group":
-        return f"{kind}:{group_name(name)}"
-    if kind == "view":
-        group, _, number = name.rpartition("/")
-        return f"{kind}:{group_name(group)}/{number}"
-    return blocked_on
 
 
 def _of_delivery(group: str, delivered: Delivered) -> dict[str, Value]:

@@ -43,6 +43,7 @@ FOUND += [
         "token-taken-before-what-was-ordered-came",
         "whoever takes the token over has delivered what was ordered before",
         ((Era, "is_holder", property(_whoever_is_told)),),
+        seed=9,
     ),
     Mutant(
         "orders-after-contributing",
@@ -52,7 +53,9 @@ FOUND += [
 ]
 
 
-@mutant("promise-counts-before-what-was-sent-has-come", "6.7: nothing lower comes behind it", (Era, "promise"))
+@mutant(
+    "promise-counts-before-what-was-sent-has-come", "6.7: nothing lower comes behind it", (Era, "promise"), seed=11
+)
 def _at_once(self: Era, member: int, sent: int, epoch: int) -> None:
     self.epochs[member] = max(self.epochs[member], epoch)
 

@@ -153,7 +153,9 @@ def _all_or_none(self: Handing, replica: Replica, complete: dict[str, Part]) -> 
 # ------------------------------------------------------------------------------------------------ consensus
 
 
-@mutant("round-0-again-in-a-later-configuration", "round 0, implied numbers", (Scalatom, "may_skip_votes"))
+@mutant(
+    "round-0-again-in-a-later-configuration", "round 0, implied numbers", (Scalatom, "may_skip_votes"), seed=17
+)
 def _always_skips(self: Scalatom, header: Any) -> bool:
     return True
 
@@ -193,6 +195,7 @@ RECONFIGURING.append(
         "state of the log",
         ((Snapshots, "snapshot", _snapshot_without("done")),),
         reconfigures=True,
+        seed=16,
     )
 )
 
@@ -200,7 +203,7 @@ RECONFIGURING.append(
 # --------------------------------------------------------------------------------------------- one at a time
 
 
-@mutant("two-changes-at-once", "the next change waits for a majority", (Reconfiguration, "may_change"))
+@mutant("two-changes-at-once", "the next change waits for a majority", (Reconfiguration, "may_change"), seed=3)
 def _any_time(self: Reconfiguration, name: str) -> bool:
     return name in self.membership.groups and name not in self.membership.closed and name not in self.next
 
