@@ -139,16 +139,84 @@ class TwoGoOn(Schedule):
         stage.finish()
 
 
-SCHEDULES: dict[str, type[Any]] = {
-    schedule.mutant: schedule
-    for schedule in (
-        OneHasTheBody,
-        LostVotes,
-        FedWithLostVotes,
-        Orphans,
-        Queued,
-        NobodyHasTheBody,
-        SomebodyHasTheBody,
-        TwoGoOn,
-    )
-}
+class Overtaken(Schedule):
+    """Everybody has the cut for the second view, and membership is about to hear so. n4 dies, and a third view is
+    defined, which nobody has flushed for."""
+
+    mutant = "completed-late"
+    nodes = FIVE
+    groups: ClassVar = {"a": FIVE}
+
+    def play(self, stage: Stage) -> None:
+        stage.publish("c1", "a")
+        stage.run(0.05)
+        stage.crash("n5")
+        stage.believe_in("n1", "n2", "n3", "n4")
+        stage.tell("n1", "n2", "n3", "n4")
+        stage.run(0.05)
+        stage.look()
+        stage.crash("n4")
+        stage.believe_in("n1", "n2", "n3")
+        stage.run(0.05)
+        stage.finish("n4", "n5")
+
+
+class OneKnows(Schedule):
+    """What n1 contributes reaches nobody. It has the cut, alone, and is gone for good."""
+
+    mutant = "complete-with-one"
+    nodes = FIVE
+    groups: ClassVar = {"a": FIVE}
+
+    def play(self, stage: Stage) -> None:
+        stage.crash("n5")
+        stage.publish("c1", "a")
+        stage.run(0.05)
+        stage.hold("n1", "n2", "n3", "n4")
+        stage.believe_in("n1", "n2", "n3", "n4")
+        stage.tell("n1", "n2", "n3", "n4")
+        stage.run(0.05)
+        stage.look()
+        stage.run(0.05)
+        stage.tell("n1", "n2", "n3", "n4")
+        stage.run(0.05)
+        stage.finish("n1", "n5")
+
+
+class AwayForLong(Schedule):
+    """n3 is down while the others go on, and drop what they may of their logs."""
+
+    mutant = "log-dropped-that-somebody-lacks"
+    nodes = ("n1", "n2", "n3")
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+
+    def play(self, stage: Stage) -> None:
+        stage.crash("n3")
+        stage.believe_in("n1", "n2")
+        stage.tell("n1", "n2")
+        stage.run(0.05)
+        stage.look()
+        stage.run(0.05)
+        stage.tell("n1", "n2", "c1", "c2")
+        for _ in range(3):
+            stage.publish("c1", "a")
+            stage.run(0.15)
+        stage.run(0.3)
+        stage.truncate()
+        stage.finish()
+
+
+STORIES = (
+    OneHasTheBody,
+    LostVotes,
+    FedWithLostVotes,
+    Orphans,
+    Queued,
+    NobodyHasTheBody,
+    SomebodyHasTheBody,
+    TwoGoOn,
+    Overtaken,
+    OneKnows,
+    AwayForLong,
+)
+SCHEDULES: dict[str, type[Any]] = {story.mutant: story for story in STORIES}
