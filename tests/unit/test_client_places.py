@@ -5,9 +5,10 @@ import pytest
 from ordercast.client import lanes as lanes_module
 from ordercast.client import places as places_module
 from ordercast.client.errors import DeadlineExceeded, NotFound, ResourceExhausted, Unavailable
-from ordercast.client.places import Places, told_as
+from ordercast.client.places import Places
 from ordercast.client.session import Session
 from ordercast.client.types import Receipt, message_id
+from ordercast.core.cells import told_as
 from ordercast.core.ids import envelope_id, order_key
 from ordercast.core.limits import LOCATED_MAX
 from ordercast.v1.common_pb2 import Message

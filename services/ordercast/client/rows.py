@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from ordercast.client.lane import H, Item
-from ordercast.client.places import told_as
 from ordercast.client.types import Groups, Placed
+from ordercast.core.cells import told_as
 from ordercast.v1.common_pb2 import Batch
 from ordercast.v1.gateway_pb2 import PublishReply, PublishRequest
 

@@ -38,10 +38,11 @@ from ordercast.client.errors import (
 from ordercast.client.lane import H, Item, Lane
 from ordercast.client.lanes import Lanes
 from ordercast.client.outcomes import refusal_of, unknown
-from ordercast.client.places import Places, told_as
+from ordercast.client.places import Places
 from ordercast.client.rows import placed_by, put_messages
 from ordercast.client.session_tokens import merge
 from ordercast.client.types import GROUPS_MAX, Groups, Receipt, id_prefix
+from ordercast.core.cells import told_as
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import pack_u64
 from ordercast.core.limits import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, LOCATED_MAX

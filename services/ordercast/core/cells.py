@@ -53,11 +53,15 @@ def cells_of(groups: Names) -> Names:
     return tuple(sorted(dict.fromkeys(map(cell_of, groups))))
 
 
+def told_as(cells: Names, groups: Names) -> Names:
+    """How requests and replies say by which cells they are numbered; nothing if these are simply the groups."""
+    return cells if cells != groups else ()
+
+
 @lru_cache(SETS_REMEMBERED)
 def told_cells(groups: Names) -> Names:
-    """The cells by which messages to these groups are numbered; nothing if these are simply the groups."""
-    cells = cells_of(groups)
-    return cells if cells != groups else ()
+    """The same for groups that are named by their addresses."""
+    return told_as(cells_of(groups), groups)
 
 
 @lru_cache(SETS_REMEMBERED)

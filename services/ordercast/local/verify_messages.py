@@ -31,7 +31,7 @@ def contents(entry: LogEntry) -> Iterator[Content]:
 
 
 @dataclass
-class Place:
+class MessagePlace:
     key: bytes
     #: By the addresses of the groups that show something there.
     entries: Mapping[str, LogEntry]
@@ -46,7 +46,7 @@ class Place:
 
     @cached_property
     def shown(self) -> dict[str, dict[Id, Told]]:
-        """By group, in its order."""
+        """What was shown, by group and in the group's order."""
         return {
             group: {id_of(told): told for told in new_messages(entry)} for group, entry in self.entries.items()
         }
@@ -118,7 +118,7 @@ class Sequences:
     #: By cell, producer and the cells that it counts by: epoch and sequence.
     last: dict[tuple[str, bytes, Names], tuple[int, int]] = field(default_factory=dict)
 
-    def take(self, place: Place) -> Iterator[str]:
+    def take(self, place: MessagePlace) -> Iterator[str]:
         """The next place of the domain."""
         found: dict[tuple[str, bytes, Names], set[tuple[int, int]]] = {}
         for group, entry in place.entries.items():

@@ -121,7 +121,7 @@ class Heard:
 
 
 @dataclass(slots=True)
-class Batch:
+class SlotBatch:
     """Commands for one slot."""
 
     commands: list[WaitingCommand] = field(default_factory=list)
@@ -141,7 +141,7 @@ class Membership:
         self.leader: str | None = None
         #: What is in the log or on its way there, by its tag; and what goes there next.
         self.flight: tuple[bytes, list[WaitingCommand]] | None = None
-        self.next = Batch()
+        self.next = SlotBatch()
         self.duties: dict[str, None] = {}
         self.heard: dict[str, Heard] = {}
         #: A number that everyone's reports allowed to retire, and how many heartbeats of each there were then.
@@ -253,7 +253,7 @@ class Membership:
         """All that piled up while the last batch was under way."""
         if self.flight is not None or not self.next.commands:
             return
-        commands, self.next = self.next.commands, Batch()
+        commands, self.next = self.next.commands, SlotBatch()
         self.flight = (pack_u64(self._number()), commands)
         value = CommandBatch(commands=[waiting.command for waiting in commands]).SerializeToString(
             deterministic=True
@@ -309,7 +309,7 @@ class Membership:
         self.leader = leader
         if leader != self.process:
             waiting = self._land() + self.next.commands
-            self.next = Batch()
+            self.next = SlotBatch()
             self.duties = {}
             self._outcome_unknown(waiting)
             return
@@ -396,7 +396,7 @@ class Membership:
         self._look_after_views()
 
     def _look_after_views(self) -> None:
-        """Also between ticks, when something was decided or heard: everyone waits while a view changes."""
+        """The leader does this between ticks, too: everybody waits while a view changes."""
         if self.leader != self.process:
             return
         # Only those that were heard: to listen to the others begins with a tick.
@@ -502,11 +502,11 @@ class Membership:
         return {name: heard.beats for name, heard in self.heard.items()}
 
     def _said_again(self, since: dict[str, int], nodes: list[Node]) -> bool:
-        """By all of them, after all had said it: a heartbeat that was under way at that time does not count."""
+        """Whether all said it again after all had said it once. What was under way does not count."""
         return all(self._heard_of(node).beats >= since.get(node.name, 0) + 2 for node in nodes)
 
     def _nodes_revision(self) -> int:
-        """Who has not heard which gateways are over may still take something new from them."""
+        """Whoever has not heard of this revision may still take something new from a gateway that is over."""
         nodes = [*self.state.nodes.values(), *self.state.removed.values()]
         return max((node.revision for node in nodes), default=0)
 

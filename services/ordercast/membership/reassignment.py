@@ -58,14 +58,14 @@ class Reassignment:
     def duties(self, state: State, heartbeats: Mapping[str, HeartbeatRequest], now: float) -> list[Duty]:
         """`heartbeats` are the latest ones, of nodes that are there in the incarnation that sent them."""
         self.gone = {name: self.gone.get(name, now) for name, node in state.nodes.items() if node.ended}
-        return list(_Round(self, state, heartbeats, now).duties())
+        return list(_ReassignmentRound(self, state, heartbeats, now).duties())
 
     def gone_for_s(self, name: str, now: float) -> float:
         found = self.gone.get(name)
         return now - found if found is not None else 0.0
 
 
-class _Round:
+class _ReassignmentRound:
     """What has to be done now, by what is agreed and by what was heard."""
 
     def __init__(
@@ -114,7 +114,7 @@ class _Round:
             yield "level", Command(raise_level=RaiseLevel(level=level, incarnations=incarnations))
 
     def _note_protocols(self) -> Iterator[Duty]:
-        """Of nodes that registered before all members knew of protocols from packages."""
+        """Note the installed protocols of nodes that registered before all members knew of such protocols."""
         for name in sorted(self.heartbeats):
             heartbeat, node = self.heartbeats[name], self.state.nodes[name]
             found = sorted(set(heartbeat.protocols))
@@ -167,7 +167,7 @@ class _Round:
         return progress if progress is not None and is_present else GroupProgress()
 
     def _has_caught_up(self, group: Group, name: str) -> bool:
-        """With this change: a report from before may be about one that was cancelled, and the copy is gone."""
+        """Whether it reports so since this change began: an earlier copy may have been cancelled."""
         node, heartbeat = self.state.nodes.get(name), self.heartbeats.get(name)
         if node is None or node.suspected or heartbeat is None or heartbeat.revision < group.revision:
             return False

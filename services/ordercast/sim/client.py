@@ -31,7 +31,7 @@ from ordercast.core.protocol import SeenCodec
 from ordercast.gateway.rows import messages_of
 from ordercast.gateway.tokens import Tokens
 from ordercast.sim.board import Board, Groups, MessageKey, Receipt, Sent, Shown, name_of
-from ordercast.sim.reading import Reading
+from ordercast.sim.reading import LogReading
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_INVALID_ARGUMENT,
@@ -107,7 +107,7 @@ class Client:
         settings: ClientSettings,
         board: Board,
         codec: SeenCodec,
-        reading: Reading,
+        reading: LogReading,
     ) -> None:
         self.name = name
         self.settings = settings

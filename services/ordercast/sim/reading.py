@@ -27,7 +27,7 @@ LIVE_KEPT = 8
 LAST, LATE = 3, 8
 
 
-class Reading:
+class LogReading:
     def __init__(self, board: Board) -> None:
         self.board = board
 
@@ -40,7 +40,7 @@ class Reading:
         return None
 
 
-class ReplicaReading(Reading):
+class ReplicaReading(LogReading):
     def __init__(
         self,
         board: Board,

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from ordercast.cli.kube.api import KubeError, Object, Place, one_line
+from ordercast.cli.kube.api import ApiPlace, KubeError, Object, one_line
 from ordercast.cli.kube.forward import HOST, pod_socket
 from ordercast.cli.kube.release import arguments_of, name_of, port_of
 from ordercast.telemetry.schema import names
@@ -36,7 +36,7 @@ class Page:
 
 @dataclass(slots=True)
 class Said:
-    """By all pages together."""
+    """What all metrics pages say together."""
 
     leaders: list[str] = field(default_factory=list)
     #: Whether every member of membership was asked and knows the answer.
@@ -49,8 +49,8 @@ class Said:
 # ------------------------------------------------------------------------------------------------------ reading
 
 
-def read_pages(place: Place, pods: list[Object], timeout_s: float) -> Said:
-    """Of those pods that run processes of the cluster. Some at once, and all within the time."""
+def read_pages(place: ApiPlace, pods: list[Object], timeout_s: float) -> Said:
+    """Read the metrics pages of pods that run processes of the cluster: some at once, and all within the time."""
     asked = [pod for pod in pods if arguments_of(pod)[:1] == ["serve"] and port_of(pod, "metrics") is not None]
     until = time.monotonic() + timeout_s
 
@@ -68,7 +68,7 @@ def read_pages(place: Place, pods: list[Object], timeout_s: float) -> Said:
     return said_by(pages, [name_of(pod) for pod in asked if "membership" in arguments_of(pod)])
 
 
-def _page(place: Place, pod: Object, timeout_s: float) -> str:
+def _page(place: ApiPlace, pod: Object, timeout_s: float) -> str:
     """Through the same door as to gateways: no NetworkPolicy closes it, and no other permission is needed."""
     port = port_of(pod, "metrics") or 0
     with pod_socket(place, name_of(pod), port, timeout_s) as connection:
@@ -104,7 +104,7 @@ def said_by(pages: Mapping[str, Page], members: list[str]) -> Said:
 
 
 def _waiting(pod: str, samples: list[Any]) -> list[WaitingEnvelopes]:
-    """By domain, and only where there is something."""
+    """The envelopes that wait at a pod, for each domain that has some."""
     label = load().attributes[names.ATTRIBUTE_DOMAIN].prometheus
     counts, ages = (
         {labels.get(label, ""): value for name, labels, value in samples if name == _prometheus(metric)}
