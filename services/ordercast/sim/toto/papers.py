@@ -14,7 +14,7 @@ from random import Random
 
 from ordercast.protocols.toto.ballot import INFINITE, Key, Vector
 from ordercast.protocols.toto.order import Order
-from ordercast.sim.paper import Paper, Row, Table
+from ordercast.sim.paper import Paper, PaperRow, Table
 
 MACHINES, PHI, MESSAGES = 8, 4, 4000
 LOADS = (50, 100, 150, 200)
@@ -219,10 +219,10 @@ def _table_1() -> Table:
         ours = " ".join(letter for place, letter in enumerate("abcde") if candidate.tail >> place & 1)
         stamp = " ".join("inf" if entry == INFINITE else str(entry) for entry in order.vt(candidate))
         rows += [
-            Row(f"{name}: Tail", tail, ours),
-            Row(f"{name}: NTail", ntail, candidate.ntail),
-            Row(f"{name}: VT", vt, stamp),
-            Row(f"{name}: NVT", nvt, candidate.nvt),
+            PaperRow(f"{name}: Tail", tail, ours),
+            PaperRow(f"{name}: NTail", ntail, candidate.ntail),
+            PaperRow(f"{name}: VT", vt, stamp),
+            PaperRow(f"{name}: NVT", nvt, candidate.nvt),
         ]
     return Table("[DKM93] Table 1: candidates' quantifying functions for the DAG of Figure 1", rows)
 
@@ -242,15 +242,15 @@ def _performance(source: str, number: int, observed: dict[tuple[int, str], Obser
             ours = observed[(load, protocol)]
             what = f"{load} messages/s, {protocol}"
             rows += [
-                Row(f"{what}: index of latency", tau, round(ours.tau, 2)),
-                Row(f"{what}: omega", omega, round(ours.omega, 2)),
-                Row(f"{what}: latency in ms", latency, round(ours.latency_ms, 2)),
+                PaperRow(f"{what}: index of latency", tau, round(ours.tau, 2)),
+                PaperRow(f"{what}: omega", omega, round(ours.omega, 2)),
+                PaperRow(f"{what}: latency in ms", latency, round(ours.latency_ms, 2)),
             ]
         toto, all_ack = observed[(load, TOTO)], observed[(load, ALL_ACK)]
         why = NOT_TO_BE_HAD.get((source, load))
         note = f" ({why})" if why else ""
         speed_up = round(all_ack.latency_ms / toto.latency_ms, 2)
-        rows.append(Row(f"{load} messages/s: speed-up{note}", SPEED_UP[source][load], speed_up))
+        rows.append(PaperRow(f"{load} messages/s: speed-up{note}", SPEED_UP[source][load], speed_up))
     return Table(f"[DKM93] Table {number}: performance for a {source} source", rows)
 
 
@@ -263,9 +263,9 @@ def _model(source: str, number: int, observed: dict[tuple[int, str], Observed]) 
             predicted = predicted_ms(source, load, ours)
             what = f"{load} messages/s, {protocol}"
             rows += [
-                Row(f"{what}: latency predicted, in ms", model, round(predicted, 2)),
-                Row(f"{what}: latency observed, in ms", latency, round(ours.latency_ms, 2)),
-                Row(
+                PaperRow(f"{what}: latency predicted, in ms", model, round(predicted, 2)),
+                PaperRow(f"{what}: latency observed, in ms", latency, round(ours.latency_ms, 2)),
+                PaperRow(
                     f"{what}: rho",
                     round(abs(model - latency) / latency, 3),
                     round(abs(predicted - ours.latency_ms) / ours.latency_ms, 3),
@@ -281,7 +281,7 @@ def _distribution(source: str, number: int, observed: dict[tuple[int, str], Obse
         taus = [tau for tau, _ in observed[(load, TOTO)].indices]
         for tau in range(PHI + 1, MACHINES + 1):
             share = round(taus.count(tau) / len(taus), 3)
-            rows.append(Row(f"{load} messages/s: share of messages with index {tau}", None, share))
+            rows.append(PaperRow(f"{load} messages/s: share of messages with index {tau}", None, share))
     return Table(f"[DKM93] Figure {number}: index of latency for a {source} source", rows)
 
 
