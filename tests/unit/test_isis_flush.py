@@ -2,12 +2,12 @@
 
 import pytest
 
+from ordercast.protocols.causal.casts import Key
+from ordercast.protocols.causal.times import Time, Times
 from ordercast.protocols.isis import cut
 from ordercast.protocols.isis.cut import Contribution
 from ordercast.protocols.isis.flush import attempt_for
-from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.settings import FlushKind
-from ordercast.protocols.isis.times import Time, Times
 from ordercast.v1.isis_pb2 import Cut, Flush, Forward
 from tests.unit.isis_host import Company
 

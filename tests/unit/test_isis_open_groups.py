@@ -4,7 +4,7 @@ import pytest
 
 from ordercast.core.machine import Effect, Receive, Send, Start, TimerFired, ViewChanged
 from ordercast.gateway.subscribing import seen_in
-from ordercast.protocols.isis import times
+from ordercast.protocols.isis import past
 from ordercast.protocols.isis.confirmed import settle
 from ordercast.protocols.isis.machine import TICK, Isis
 from ordercast.protocols.isis.protocol import ISIS
@@ -43,7 +43,7 @@ def test_of_two_tokens_the_open_one_counts_unless_the_other_confirms_as_much(
     one: Seen, other: Seen, expected: str
 ):
     for pair in ([one, other], [other, one]):
-        merged = times.merged(pair)
+        merged = past.merged(pair)
         assert list(merged.open) == (["a"] if expected == "open" else [])
         assert list(merged.confirmed) == (["a"] if expected == "confirmed" else [])
 
@@ -56,14 +56,14 @@ def test_a_token_without_a_key_keeps_what_is_open():
 
 
 def test_what_was_open_when_a_message_was_published_is_confirmed_with_its_receipt():
-    presented = times.stamp_from(seen(1, 5, "open"))
+    presented = past.stamp_from(seen(1, 5, "open"))
     for groups, now, is_open in (
         (("b",), seen(1, 5, "open"), False),
         (("a", "b"), seen(1, 5, "open"), False),
         (("a",), seen(1, 5, "open"), True),  # Nobody had to ask.
         (("b",), seen(1, 6, "open"), True),  # Read since.
     ):
-        stamp = times.stamp_from(now)
+        stamp = past.stamp_from(now)
         settle(stamp, presented, groups)
         assert list(stamp.open) == (["a"] if is_open else [])
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ordercast.core.errors import RemoteProtocolError
-from ordercast.protocols.isis import times
+from ordercast.protocols.isis import past
 from ordercast.v1.isis_pb2 import Cast, CastKey, SetsOrder
 from tests.unit.isis_host import Company
 
@@ -85,7 +85,7 @@ def test_the_holders_own_cast_carries_no_place_that_it_cannot_deliver_at():
     company.hold("n4", "n3")
     company.cast("n4", "b", "m1")
     company.wait()
-    company.cast("n3", "a", "m2", seen=times.seen_from(company.machine("n4").known, 0))
+    company.cast("n3", "a", "m2", seen=past.seen_from(company.machine("n4").known, 0))
     assert (company.era("n3").sent, company.era("n3").ordered) == (1, 0)
     company.release("n4", "n3")
     assert company.era("n3").ordered == 1

@@ -6,7 +6,7 @@ import pytest
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import Receive
-from ordercast.protocols.isis import receiving
+from ordercast.protocols.causal import early
 from ordercast.protocols.isis.protocol import ISIS
 from ordercast.protocols.isis.settings import FlushKind, Settings
 from ordercast.protocols.isis.submission import IsisSubmission
@@ -207,7 +207,7 @@ def test_an_end_with_casts_that_nobody_has_gives_way_to_the_right_one():
 
 
 def test_what_is_for_views_of_groups_that_nobody_knows_is_kept_up_to_a_limit(monkeypatch):
-    monkeypatch.setattr(receiving, "EARLY_TOTAL_MAX", 50)
+    monkeypatch.setattr(early, "EARLY_TOTAL_MAX", 50)
     stage = stage_with_casts()
     process, machine = stage.world.processes["n1"], stage.machine("n1")
 

@@ -3,7 +3,8 @@
 import pytest
 
 from ordercast.core.machine import Ended, Receive
-from ordercast.protocols.isis import times
+from ordercast.protocols.causal import times
+from ordercast.protocols.isis import past
 from ordercast.protocols.isis.settings import Causality
 from ordercast.v1.isis_pb2 import Cast, GroupTime, Seen, Submit
 from tests.unit.driving import LIVES, envelope_of
@@ -115,7 +116,7 @@ def test_what_a_client_has_seen_elsewhere_travels_under_every_rule(causality: Ca
     company.hold("n2", "n3")
     company.cast("n2", "b", "m1")
     company.wait()
-    company.cast("n1", "a", "m2", seen=times.seen_from(company.machine("n2").known, 0))
+    company.cast("n1", "a", "m2", seen=past.seen_from(company.machine("n2").known, 0))
     (cast,) = company.on_the_way("n1", "n3", Cast)
     assert stamp(cast)["b"] == (1, {0: 1})
     company.release("n1", "n3")

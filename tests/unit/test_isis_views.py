@@ -1,7 +1,7 @@
 """Views: acting in them, entering, leaving and coming back, and what a process knows again from its disk."""
 
+from ordercast.protocols.causal.times import Time
 from ordercast.protocols.isis import records
-from ordercast.protocols.isis.times import Time
 from tests.unit.isis_host import Company
 
 ONE = {"a": "n1 n2 n3"}

@@ -116,6 +116,26 @@ class Group:
         return FIRST if process in members and process not in former.lost else 0
 
 
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """The processes of a domain that has one view for all its groups."""
+
+    number: int
+    names: Names
+    #: The view before, as long as its end is not agreed upon; 0 if there is none.
+    previous: int = 0
+    previous_names: Names = ()
+
+    @property
+    def completed(self) -> int:
+        """The last view in which anybody may act."""
+        return self.previous or self.number
+
+    @property
+    def completed_names(self) -> Names:
+        return self.previous_names if self.previous else self.names
+
+
 def group_of(view: GroupView) -> Group:
     """Of equal descriptions the same object: a view of a thousand groups differs from the one before in one."""
     return _group_of(view.SerializeToString())
@@ -142,6 +162,13 @@ def _group_of(serialized: bytes) -> Group:
         view.epoch,
         tuple(sorted(view.settings.items())),
     )
+
+
+def _processes_of(view: DomainView) -> Processes | None:
+    if not view.HasField("processes"):
+        return None
+    p = view.processes
+    return Processes(p.number, tuple(p.names), p.previous, tuple(p.previous_names))
 
 
 def names_of(destinations: Iterable[Destination]) -> tuple[str, ...]:
@@ -173,6 +200,7 @@ class View:
         self.changed: int = view.changed or view.number
         #: What all nodes understand.
         self.level: int = view.level
+        self.processes = _processes_of(view)
         self.groups: dict[str, Group] = {g.group: group_of(g) for g in view.groups}
         #: Everyone who holds a replica of some group.
         self.hosts = frozenset(process for group in self.groups.values() for process in group.replicas)

@@ -50,6 +50,9 @@ class Membership:
         """Whether it may be gone for good, as far as that is not for majorities to say."""
         return True
 
+    def describe(self, view: DomainView) -> None:
+        """Add what is true of the domain besides its groups."""
+
     # ----------------------------------------------------------------------------------------- changes
 
     def create(self, group: GroupView) -> None:
@@ -103,6 +106,7 @@ class Membership:
         number = self.view.number + REVISIONS
         view = DomainView(domain=self.view.domain, number=number, level=self.view.level)
         view.groups.extend(self.groups[name] for name in sorted(self.groups))
+        self.describe(view)
         self.view.CopyFrom(view)
         self.history.append((view, tuple(self.closed)))
         self.world.note("****", f"{kind}: {name}")

@@ -6,7 +6,7 @@ protocols are tried with. So a package of its own needs a `Trial` and mutants, a
 
 from collections.abc import Mapping
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ordercast.core.level import LEVEL
 from ordercast.core.machine import Machine
@@ -65,7 +65,11 @@ def draw(seed: int, settings: Mapping[str, str]) -> Scenario:
 
 
 def begin(cluster: "StandardCluster", seed: int, faults: Faults) -> None:
-    """The chores of every run: retention, and the retirement of gateway incarnations that are over."""
+    repeat_chores(cluster)
+
+
+def repeat_chores(cluster: Cluster[Any, Any]) -> None:
+    """Those of every run: retention, and the retirement of gateway incarnations that are over."""
     world, scenario = cluster.world, cluster.scenario
 
     def again() -> None:

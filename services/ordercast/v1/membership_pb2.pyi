@@ -78,18 +78,32 @@ class GroupView(_message.Message):
     def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., previous: _Optional[_Union[Configuration, _Mapping]] = ..., starting: _Optional[_Iterable[str]] = ..., learners: _Optional[_Iterable[str]] = ..., lost: _Optional[_Iterable[str]] = ..., incarnations: _Optional[_Iterable[int]] = ..., leaving: _Optional[_Iterable[str]] = ..., epoch: _Optional[int] = ..., settings: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class DomainView(_message.Message):
-    __slots__ = ("domain", "number", "groups", "changed", "level")
+    __slots__ = ("domain", "number", "groups", "changed", "level", "processes")
     DOMAIN_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     CHANGED_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
+    PROCESSES_FIELD_NUMBER: _ClassVar[int]
     domain: str
     number: int
     groups: _containers.RepeatedCompositeFieldContainer[GroupView]
     changed: int
     level: int
-    def __init__(self, domain: _Optional[str] = ..., number: _Optional[int] = ..., groups: _Optional[_Iterable[_Union[GroupView, _Mapping]]] = ..., changed: _Optional[int] = ..., level: _Optional[int] = ...) -> None: ...
+    processes: ProcessView
+    def __init__(self, domain: _Optional[str] = ..., number: _Optional[int] = ..., groups: _Optional[_Iterable[_Union[GroupView, _Mapping]]] = ..., changed: _Optional[int] = ..., level: _Optional[int] = ..., processes: _Optional[_Union[ProcessView, _Mapping]] = ...) -> None: ...
+
+class ProcessView(_message.Message):
+    __slots__ = ("number", "names", "previous", "previous_names")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_NAMES_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    names: _containers.RepeatedScalarFieldContainer[str]
+    previous: int
+    previous_names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, number: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ..., previous: _Optional[int] = ..., previous_names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Node(_message.Message):
     __slots__ = ("name", "node_id", "services", "peer_address", "client_address", "zone", "incarnation", "suspected", "read_only", "revision", "ended", "draining", "level", "removed", "disk_lost", "protocols")

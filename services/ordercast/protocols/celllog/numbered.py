@@ -118,11 +118,24 @@ class NumberedMachine(LogMachine[NumberedLog], ABC):
     def on_view(self, before: View) -> None:
         """`view` is another one, and so may be `replicas`."""
 
+    def make_log(self, group: Group) -> NumberedLog:
+        return NumberedLog(group, self.process, self.settings)
+
     def on_connected(self, peer: str) -> None:
         """What was sent to this process may be lost."""
 
     def on_tick(self) -> None:
         """Every `tick_s`: repeat what may have been lost."""
+
+    def on_timer(self, name: str) -> None:
+        """A protocol that sets timers of its own says what to do when they fire."""
+        self.on_tick()
+        self.out.append(SetTimer(TICK, self.settings.tick_s))
+
+    def on_read(self, event: LogRead) -> None:
+        """A protocol that reads logs for something else than `report_again` says what for."""
+        for entry in event.entries:
+            self._report(event.group, entry)
 
     def forget(self) -> None:
         """A gateway is gone, so that something may be forgotten: see `is_over`."""
@@ -155,11 +168,9 @@ class NumberedMachine(LogMachine[NumberedLog], ABC):
             case Receive():
                 self.handlers[type(event.message)](event, event.message)
             case LogRead():
-                for entry in event.entries:
-                    self._report(event.group, entry)
-            case TimerFired():
-                self.on_tick()
-                self.out.append(SetTimer(TICK, self.settings.tick_s))
+                self.on_read(event)
+            case TimerFired(name=name):
+                self.on_timer(name)
             case ChannelReset():
                 self.on_connected(event.peer)
             case ViewChanged():
@@ -206,7 +217,7 @@ class NumberedMachine(LogMachine[NumberedLog], ABC):
             if name in self.replicas:
                 self.replicas[name].group = group
             elif self.process in group.working:
-                self.replicas[name] = NumberedLog(group, self.process, self.settings)
+                self.replicas[name] = self.make_log(group)
         self._load_logs()
         self.on_view(before)
 

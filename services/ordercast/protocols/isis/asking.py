@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import Receive, Send
 from ordercast.core.view import View
-from ordercast.protocols.isis import times
+from ordercast.protocols.causal import times
+from ordercast.protocols.causal.times import Time, Times
 from ordercast.protocols.isis.checking import check_seen
+from ordercast.protocols.isis.past import Stamp
 from ordercast.protocols.isis.replica import Replica
-from ordercast.protocols.isis.times import Stamp, Time, Times
 from ordercast.v1.isis_pb2 import PartsCast, Seen
 
 if TYPE_CHECKING:

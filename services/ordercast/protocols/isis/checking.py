@@ -14,11 +14,12 @@ from ordercast.core.cells import check_targets
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, ID_BYTES
 from ordercast.core.view import names_of
-from ordercast.protocols.isis import times
+from ordercast.protocols.causal.casts import Key
+from ordercast.protocols.causal.times import MEMBERS_MAX
+from ordercast.protocols.isis import past
 from ordercast.protocols.isis.era import Era, key_of
-from ordercast.protocols.isis.records import Key
+from ordercast.protocols.isis.past import Stamp
 from ordercast.protocols.isis.stamps import stamp_in
-from ordercast.protocols.isis.times import MEMBERS_MAX, Stamp
 from ordercast.v1.common_pb2 import Envelope, Header
 from ordercast.v1.isis_pb2 import Cast, CastKey, CastStamp, Cut, Flush, Part, Seen, Submit
 from ordercast.v1.sequencer_pb2 import LogEntry
@@ -54,7 +55,7 @@ def session_of(header: Header) -> Seen:
 
 def check_seen(seen: Seen) -> Stamp:
     check_numbers(seen.epoch)
-    return times.stamp_from(seen)
+    return past.stamp_from(seen)
 
 
 def check_envelope(envelope: Envelope, group: str) -> tuple[str, ...]:
@@ -78,7 +79,7 @@ def check_cast(cast: Cast, size: int) -> Stamp:
     check_keys((cast.key,), size)
     check_envelope(cast.envelope, cast.group)
     check_numbers(cast.epoch, cast.domain_view, cast.view)
-    return times.stamp_from(cast)
+    return past.stamp_from(cast)
 
 
 def check_entry(group: str, entry: LogEntry) -> None:
@@ -90,7 +91,7 @@ def check_entry(group: str, entry: LogEntry) -> None:
 def check_stamp(stamp: CastStamp) -> None:
     check_keys((stamp.key,), MEMBERS_MAX)
     check_numbers(stamp.epoch, stamp.view)
-    times.stamp_from(stamp)
+    past.stamp_from(stamp)
 
 
 def check_part(part: Part) -> None:

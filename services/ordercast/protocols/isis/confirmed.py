@@ -16,10 +16,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ordercast.core.view import View
+from ordercast.protocols.causal import times
+from ordercast.protocols.causal.times import Time, Times
 from ordercast.protocols.celllog.idempotence import Record
-from ordercast.protocols.isis import records, times
+from ordercast.protocols.isis import past, records
+from ordercast.protocols.isis.past import Stamp
 from ordercast.protocols.isis.replica import Replica
-from ordercast.protocols.isis.times import Stamp, Time, Times
 from ordercast.v1.isis_pb2 import Seen
 
 if TYPE_CHECKING:
@@ -75,9 +77,9 @@ class Confirmed:
         return [(records.confirmed(group), None)] if self.joined.pop(group, None) is not None else []
 
     def collect(self, view: View) -> None:
-        """[6.4] As with all that is known: see times.collect."""
+        """[6.4] As with all that is known: see past.collect."""
         for name in list(self.joined):
-            times.collect(self.joined[name].times, view)
+            past.collect(self.joined[name].times, view)
             if not self.joined[name].times and not self.machine.parts.open_in(name):
                 self.machine.changes += self.forget(name)
 
@@ -110,14 +112,14 @@ def seen_with(seen: Seen, read: Seen) -> Seen:
     """
     if not read.ByteSize():
         return seen
-    stamp, other = times.stamp_from(seen), times.stamp_from(read)
+    stamp, other = past.stamp_from(seen), past.stamp_from(read)
     together = Stamp(times.copy_of(stamp.times), stamp.carried)
     times.merge(together.times, other.times)
     together.open = {**stamp.open, **other.open}
     together.confirmed = {
         group: None for group in (*stamp.confirmed, *other.confirmed) if group not in together.open
     }
-    return times.seen_from(together, max(seen.epoch, read.epoch))
+    return past.seen_from(together, max(seen.epoch, read.epoch))
 
 
 def settle(seen: Stamp, presented: Stamp, groups: Sequence[str]) -> None:

@@ -8,8 +8,9 @@ that follows what is lost is an orphan of an execution that the failures erased,
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ordercast.protocols.isis.records import Key
-from ordercast.protocols.isis.times import Times
+from ordercast.protocols.causal.casts import Key
+from ordercast.protocols.causal.flush import between, union
+from ordercast.protocols.causal.times import Times
 
 
 @dataclass(slots=True)
@@ -32,19 +33,10 @@ class Ending:
     epoch: int
 
 
-def union(contributions: Sequence[Contribution]) -> list[int]:
-    """By member: casts that some contributor has. Each has all up to its own count, or everyone has them."""
-    return [max(counts) for counts in zip(*(c.received for c in contributions), strict=True)]
-
-
 def needed(contributions: Sequence[Contribution]) -> list[Key]:
     """What has to be at hand to compute the end: what is not known to be everywhere."""
     most = max(contributions, key=lambda c: c.settled)
-    return [
-        (member, number)
-        for member, count in enumerate(union(contributions))
-        for number in range(most.settled_counts[member] + 1, count + 1)
-    ]
+    return between(most.settled_counts, union(c.received for c in contributions))
 
 
 def compute(
@@ -55,7 +47,7 @@ def compute(
     epoch_of: Callable[[Key], int],
 ) -> Ending:
     most = max(contributions, key=lambda c: c.settled)
-    have = union(contributions)
+    have = union(c.received for c in contributions)
     #: By member: casts that are in the log or in the cut so far.
     accepted = list(most.settled_counts)
     keys: list[Key] = []

@@ -7,12 +7,12 @@ another group, so groups are looked at in turn until nothing moves.
 from typing import TYPE_CHECKING
 
 from ordercast.core.machine import Deliver, Interrupted, Observe
-from ordercast.protocols.isis import times
+from ordercast.protocols.causal import times
+from ordercast.protocols.causal.casts import Key
+from ordercast.protocols.causal.times import Times
 from ordercast.protocols.isis.era import Era
-from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.replica import Replica, stamp_of
 from ordercast.protocols.isis.stamps import bytes_of
-from ordercast.protocols.isis.times import Times
 from ordercast.v1.sequencer_pb2 import LogEntry
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ import zlib
 from dataclasses import dataclass, field
 
 from ordercast.core.quorums import majority
-from ordercast.protocols.isis.records import Key
-from ordercast.protocols.isis.times import Stamp, Times
+from ordercast.protocols.causal.casts import Casts, Key
+from ordercast.protocols.causal.times import Times
+from ordercast.protocols.isis.past import Stamp
 from ordercast.v1.isis_pb2 import Cast, CastKey, SyncedRow
 
 
@@ -59,26 +60,18 @@ def message_of(key: Key) -> CastKey:
     return CastKey(member=key[0], number=key[1])
 
 
-class Era:
+class Era(Casts[Cast]):
     def __init__(
         self, group: str, view: int, members: tuple[str, ...], incarnations: tuple[int, ...], me: int, start: int
     ) -> None:
-        self.group = group
-        self.view = view
-        self.members = members
+        super().__init__(group, view, members, me)
         self.incarnations = incarnations
-        self.me = me
         #: Where in the log it begins.
         self.start = start
         size = len(members)
-        #: By member: casts received and delivered, without a gap, and the stamp of the last one received.
-        self.received = [0] * size
-        self.delivered = [0] * size
+        #: By member: the stamp of the last cast received.
         self.stamps = [Stamp() for _ in range(size)]
-        self.sent = 0
-        #: Kept until everyone has them, and their places: whole, with their stamps.
-        self.casts: dict[Key, Cast] = {}
-        self.times: dict[Key, Times] = {}
+        #: Casts are kept until everyone has them, and their places: whole, with their stamps.
         self.carried: dict[Key, Times] = {}
         self.places: dict[int, Key] = {}
         self.place_of: dict[Key, int] = {}
@@ -96,10 +89,6 @@ class Era:
         self.epochs = [0] * size
         #: What it promised behind casts of its own that are not here yet: how many, and the epoch.
         self.promises: list[list[tuple[int, int]]] = [[] for _ in range(size)]
-        #: The view ended and all of it is here: what is not delivered yet is only waiting for other groups.
-        self.is_closed = False
-        #: A later view is defined: nothing more is ordered here, for what is ordered now is in no contribution.
-        self.is_sealed = False
         #: What everyone knows of our row.
         self.told_row = Row([0] * size, start)
         #: By envelope id, what is kept.
@@ -107,10 +96,6 @@ class Era:
         #: The last ABCAST of our own; and the position behind the last one that was delivered here.
         self.total_sent = 0
         self.total_end = start
-
-    @property
-    def others(self) -> list[str]:
-        return [name for index, name in enumerate(self.members) if index != self.me]
 
     @property
     def is_holder(self) -> bool:
@@ -132,22 +117,13 @@ class Era:
                 return index if self.incarnations[index] == incarnation else None
         return None
 
-    @property
-    def is_waiting(self) -> bool:
-        """Something is not delivered yet, or the era is about to end."""
-        return self.is_closed or self.delivered != self.received
-
-    def is_delivered(self, key: Key) -> bool:
-        return self.delivered[key[0]] >= key[1]
-
     # ------------------------------------------------------------------------------------------ taking
 
     def take(self, key: Key, cast: Cast, stamp: Stamp) -> None:
         """The next cast of its caster."""
-        assert key[1] == self.received[key[0]] + 1
-        self.received[key[0]] = key[1]
+        self.came(key, cast, stamp.all())
         self.stamps[key[0]] = stamp
-        self.keep(key, cast, stamp)
+        self.carried[key] = stamp.carried
         if self.promises[key[0]]:
             self._hold_to_promises(key[0])
 
@@ -166,17 +142,20 @@ class Era:
             promise for promise in self.promises[member] if promise[0] > self.received[member]
         ]
 
-    def keep(self, key: Key, cast: Cast, stamp: Stamp) -> None:
-        self.casts[key] = cast
-        self.times[key] = stamp.all()
+    def keep_whole(self, key: Key, cast: Cast, stamp: Stamp) -> None:
+        self.keep(key, cast, stamp.all())
         self.carried[key] = stamp.carried
+
+    def keep(self, key: Key, cast: Cast, times: Times) -> None:
+        super().keep(key, cast, times)
         self.ids[cast.envelope.header.id] = key
 
     def lose(self, key: Key) -> None:
         id_ = self.casts[key].envelope.header.id
         if self.ids.get(id_) == key:
             del self.ids[id_]
-        del self.casts[key], self.times[key], self.carried[key]
+        super().lose(key)
+        del self.carried[key]
 
     def place(self, position: int, key: Key) -> None:
         self.places[position] = key
@@ -186,13 +165,6 @@ class Era:
             self.ordered += 1
 
     # ------------------------------------------------------------------------------------------ delivery
-
-    def precedes_is_delivered(self, key: Key) -> bool:
-        """[5.1 step 2; 6.1 rules 2.1', 2.2'] It is its caster's next, and its past in this group is delivered."""
-        if key[1] != self.delivered[key[0]] + 1:
-            return False
-        time = self.times[key].get(self.group)
-        return time is None or time.is_covered(self.view, self.delivered)
 
     def is_in_turn(self, key: Key) -> bool:
         """[5.2 step 5] An ABCAST that is ordered, and every ABCAST ordered before it is delivered."""
@@ -210,12 +182,6 @@ class Era:
                 if cast is None or cast.total:
                     return self.passed
             self.passed += 1
-
-    def candidates(self) -> list[Key]:
-        """Of each member the first that is not delivered."""
-        return [
-            (member, count + 1) for member, count in enumerate(self.delivered) if count < self.received[member]
-        ]
 
     # ----------------------------------------------------------------------------------------- stability
 

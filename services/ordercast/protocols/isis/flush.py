@@ -15,8 +15,12 @@ from typing import TYPE_CHECKING
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import Receive, Send
 from ordercast.core.view import Group
+from ordercast.protocols.causal import flush as causal
+from ordercast.protocols.causal.casts import Key
+from ordercast.protocols.causal.flush import contributors_of, coordinator_of
+from ordercast.protocols.causal.times import MEMBERS_MAX
 from ordercast.protocols.celllog.idempotence import Record
-from ordercast.protocols.isis import cut, records, times
+from ordercast.protocols.isis import cut, past, records
 from ordercast.protocols.isis.checking import (
     FORWARDED_MAX,
     check_cast,
@@ -27,9 +31,7 @@ from ordercast.protocols.isis.checking import (
 )
 from ordercast.protocols.isis.cut import Contribution, Ending
 from ordercast.protocols.isis.era import Era, key_of, message_of
-from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.settings import FlushKind
-from ordercast.protocols.isis.times import MEMBERS_MAX, Stamp, Times
 from ordercast.v1.isis_pb2 import Cast, Cut, CutRecord, CutSynced, Flush, Forward, Seen, Submit
 
 if TYPE_CHECKING:
@@ -38,34 +40,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Attempt:
+class Attempt(causal.Attempt[Cast, Flush]):
     """One view that was defined, and what has come for its flush."""
 
-    view: int
-    #: The last completed one, which ends, and its members: counts are by their places.
-    ends: int
-    members: tuple[str, ...]
-    #: Of those, who must contribute: survivors, and those that leave of their own will.
-    contributors: tuple[str, ...]
-    #: Of those, who computes the cut for all, if one does.
-    coordinator: str
-    #: Which life of each member of the new view is meant.
-    lives: dict[str, int] = field(default_factory=dict)
     #: It was complete when we heard of it: all there is to do is to copy the log up to it.
     is_late: bool = False
-    flushes: dict[str, Flush] = field(default_factory=dict)
-    casts: dict[Key, Cast] = field(default_factory=dict)
-    times: dict[Key, Times] = field(default_factory=dict)
     #: Messages to several groups that are open elsewhere, and where the parts of the others are.
     held: dict[bytes, Submit] = field(default_factory=dict)
     confirmed: list[Seen] = field(default_factory=list)
     ending: Ending | None = None
-
-    def add(self, cast: Cast, stamp: Stamp) -> None:
-        key = key_of(cast.key)
-        if key not in self.casts:
-            self.casts[key] = cast
-            self.times[key] = stamp.all()
 
     def contributions(self) -> list[Contribution]:
         return [
@@ -76,13 +59,8 @@ class Attempt:
                 flush.epoch,
                 dict(zip(flush.positions, map(key_of, flush.keys), strict=True)),
             )
-            for flush in self.flushes.values()
-            if not flush.behind
+            for flush in self.said().values()
         ]
-
-    @property
-    def is_heard(self) -> bool:
-        return all(name in self.flushes for name in self.contributors)
 
 
 def attempt_for(group: Group) -> Attempt:
@@ -91,9 +69,8 @@ def attempt_for(group: Group) -> Attempt:
     if former is None:
         return Attempt(group.configuration, 0, (), (), "", lives, is_late=True)
     there = (*group.replicas, *group.leaving)
-    contributors = tuple(n for n in former.replicas if n in there and n not in former.lost)
-    staying = [name for name in contributors if name in group.replicas]
-    first = (staying or list(contributors) or [""])[0]
+    contributors = contributors_of(former.replicas, there, former.lost)
+    first = coordinator_of(contributors, group.replicas)
     return Attempt(group.configuration, former.number, former.replicas, contributors, first, lives)
 
 
@@ -112,8 +89,8 @@ class Flushing:
             machine.changes += replica.forget_cut(keeping=replica.ending if self.contributes(replica) else None)
         era = replica.ending if self.contributes(replica) else None
         if era is not None:
-            for cast in era.casts.values():
-                attempt.add(cast, times.stamp_from(cast))
+            for key, cast in era.casts.items():
+                attempt.add(key, cast, past.stamp_from(cast).all())
         if machine.process in attempt.contributors:
             attempt.flushes[machine.process] = self.flush_of(replica)
         if not attempt.is_late:
@@ -222,7 +199,7 @@ class Flushing:
             raise RemoteProtocolError("not a cast of the view that ends")
         if len(attempt.casts) >= FORWARDED_MAX:
             raise RemoteProtocolError("more casts than a view leaves behind")
-        attempt.add(message.cast, stamp)
+        attempt.add(key_of(message.cast.key), message.cast, stamp.all())
 
     def on_flush(self, event: Receive) -> None:
         message: Flush = event.message
@@ -266,7 +243,7 @@ class Flushing:
         contributions = attempt.contributions()
         if not computes or not contributions:
             return
-        said = {name: flush for name, flush in attempt.flushes.items() if not flush.behind}
+        said = attempt.said()
         # What we said ourselves may be confirmed by now, and forgotten: nobody would tell us of it again.
         by_others = [flush for name, flush in said.items() if name != self.machine.process]
         if any(key not in attempt.casts for key in cut.needed(contributions)) or self._lacks(attempt, by_others):
@@ -447,7 +424,7 @@ class Flushing:
             counts[key[0]] = max(counts[key[0]], key[1])
             if key not in era.casts and not era.is_delivered(key):
                 cast = replica.cut_casts[key]
-                era.keep(key, cast, times.stamp_from(cast))
+                era.keep_whole(key, cast, past.stamp_from(cast))
         era.place_of = {key: place for place, key in era.places.items()}
         era.passed, era.ordered = min(era.passed, first), first + len(keys)
         era.received = counts

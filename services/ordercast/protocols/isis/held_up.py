@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ordercast.core.held_up import BLOCKERS_MAX, HeldUp, oldest
+from ordercast.protocols.causal.casts import Key
 from ordercast.protocols.isis.era import Era
-from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.replica import Replica
 
 if TYPE_CHECKING:

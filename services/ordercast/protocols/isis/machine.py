@@ -35,10 +35,13 @@ from ordercast.core.machine import (
     ViewChanged,
 )
 from ordercast.core.view import OtherConfiguration, UnknownGroup
+from ordercast.protocols.causal import times
+from ordercast.protocols.causal.casts import Key
+from ordercast.protocols.causal.times import Times
 from ordercast.protocols.celllog.copying import MESSAGES
 from ordercast.protocols.celllog.fetching import COPY_TIMER
 from ordercast.protocols.celllog.stepping import LogMachine
-from ordercast.protocols.isis import invariants, times
+from ordercast.protocols.isis import invariants, past
 from ordercast.protocols.isis.asking import Asking
 from ordercast.protocols.isis.checking import check_envelope, check_seen, session_of
 from ordercast.protocols.isis.confirmed import Confirmed
@@ -50,15 +53,14 @@ from ordercast.protocols.isis.held_up import held_up
 from ordercast.protocols.isis.log import VisibleLog
 from ordercast.protocols.isis.ordering import ORDER_TIMER, Ordering
 from ordercast.protocols.isis.parts import Parts
+from ordercast.protocols.isis.past import Stamp
 from ordercast.protocols.isis.receiving import Receiving
-from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.replica import Replica, report_of
 from ordercast.protocols.isis.settings import Settings
 from ordercast.protocols.isis.speaking import Speaking
 from ordercast.protocols.isis.stability import STABILITY_TIMER, Stabilising
 from ordercast.protocols.isis.stamps import bytes_of
 from ordercast.protocols.isis.telling import Telling, TellOne
-from ordercast.protocols.isis.times import Stamp, Times
 from ordercast.protocols.isis.views import Views
 from ordercast.protocols.isis.watching import Watching
 from ordercast.v1.common_pb2 import Envelope
@@ -305,7 +307,7 @@ class Isis(LogMachine[Replica]):
         if self.observe:
             self.out.append(Observe("submitted", header.id, submit.group))
         self.epochs.rise(seen.epoch)
-        self.speaking.submit(submit.group, submit.envelope, total=submit.total, seen=times.stamp_from(seen))
+        self.speaking.submit(submit.group, submit.envelope, total=submit.total, seen=past.stamp_from(seen))
 
     def is_here(self, replica: Replica, id_: bytes) -> bool:
         """Submitted before: it is reported when it becomes visible, and again if it is."""

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import Receive, Send, SetTimer
+from ordercast.protocols.causal.casts import Key
 from ordercast.protocols.isis import records
 from ordercast.protocols.isis.checking import check_numbers, check_order
 from ordercast.protocols.isis.era import Era, Token, message_of
-from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.replica import Replica
 from ordercast.v1.isis_pb2 import SetsOrder
 

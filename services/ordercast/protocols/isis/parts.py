@@ -17,13 +17,15 @@ from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import Receive, Send
 from ordercast.core.quorums import majority
 from ordercast.core.view import names_of
-from ordercast.protocols.isis import records, times
+from ordercast.protocols.causal import times
+from ordercast.protocols.causal.casts import Key
+from ordercast.protocols.causal.times import Times
+from ordercast.protocols.isis import past, records
 from ordercast.protocols.isis.checking import check_part
 from ordercast.protocols.isis.era import Era, message_of
-from ordercast.protocols.isis.records import Key
+from ordercast.protocols.isis.past import Stamp
 from ordercast.protocols.isis.replica import Replica
 from ordercast.protocols.isis.settings import Causality
-from ordercast.protocols.isis.times import Stamp, Times
 from ordercast.v1.common_pb2 import Envelope
 from ordercast.v1.isis_pb2 import Part, PartCast, PartsCast, Seen, Submit
 
@@ -102,7 +104,7 @@ class Parts:
         if done is not None and group in done:
             machine.out.append(Send((event.source,), PartCast(id=id_, part=done[group])))
             if submit.again and not machine.is_here(machine.replicas[group], id_):
-                origin = times.stamp_from(submit.origin)
+                origin = past.stamp_from(submit.origin)
                 machine.speaking.submit_part(group, submit.envelope, origin, submit.origin.epoch)
             return
         if submit.again:
@@ -112,7 +114,7 @@ class Parts:
             machine.out.append(Send((event.source,), PartCast(id=id_, part=spread.cast[group])))
             return
         if spread is None:
-            spread = self._hear_of(submit.envelope, times.stamp_from(submit.origin), submit.origin.epoch)
+            spread = self._hear_of(submit.envelope, past.stamp_from(submit.origin), submit.origin.epoch)
         spread.askers[(group, event.source)] = None
         self._cast_here(spread, group)
 
@@ -141,8 +143,8 @@ class Parts:
         self.finished.pop(submit.envelope.header.id, None)
         assert machine.view is not None
         stamp = machine.known.copy()
-        machine.speaking.carry(stamp, times.stamp_from(Seen.FromString(submit.envelope.header.session)).all())
-        origin = times.seen_from(stamp, machine.epochs.epoch)
+        machine.speaking.carry(stamp, past.stamp_from(Seen.FromString(submit.envelope.header.session)).all())
+        origin = past.seen_from(stamp, machine.epochs.epoch)
         for name in names_of(submit.envelope.header.destinations):
             group = machine.view.groups.get(name)
             if name != submit.group and group is not None and group.working:
@@ -154,14 +156,14 @@ class Parts:
         groups = names_of(envelope.header.destinations)
         due = machine.now + machine.settings.silence_s
         spread = self.spreads[envelope.header.id] = Spread(envelope, groups, origin, epoch, due=due)
-        record = Submit(envelope=envelope, origin=times.seen_from(origin, epoch))
+        record = Submit(envelope=envelope, origin=past.seen_from(origin, epoch))
         machine.changes.append((records.parts(envelope.header.id), record.SerializeToString()))
         machine.wake()
         return spread
 
     def load(self, record: Submit) -> None:
         """From disk. Where its parts are is not known: they are handed on, and whoever has one says so."""
-        spread = self._hear_of(record.envelope, times.stamp_from(record.origin), record.origin.epoch)
+        spread = self._hear_of(record.envelope, past.stamp_from(record.origin), record.origin.epoch)
         spread.tries = 1
         # An earlier life may have shown it to others, and this one goes on with its log.
         spread.spoken = dict.fromkeys(spread.groups)
@@ -169,7 +171,7 @@ class Parts:
     def message_of(self, group: str, id_: bytes) -> Submit:
         """For somebody who begins with the group's log: it holds the message from then on, as we do."""
         spread = self.spreads[id_]
-        origin = times.seen_from(spread.origin, spread.epoch)
+        origin = past.seen_from(spread.origin, spread.epoch)
         return Submit(group=group, envelope=spread.envelope, origin=origin)
 
     def hold(self, held: Submit) -> None:
@@ -180,7 +182,7 @@ class Parts:
             return
         spread = self.spreads.get(id_)
         if spread is None:
-            spread = self._hear_of(held.envelope, times.stamp_from(held.origin), held.origin.epoch)
+            spread = self._hear_of(held.envelope, past.stamp_from(held.origin), held.origin.epoch)
         if held.group in spread.groups:
             spread.spoken[held.group] = None
             spread.told[held.group] = None
@@ -207,7 +209,7 @@ class Parts:
         spread = self.spreads.get(id_)
         if spread is None:
             if origin is None:
-                origin = times.stamp_from(cast)
+                origin = past.stamp_from(cast)
                 before = {key[0]: key[1] - 1} if key[1] > 1 else {}
                 times.merge_one(origin.times, replica.name, era.view, before)
                 if self.machine.settings.causality != Causality.TIMESTAMPS:
@@ -245,7 +247,7 @@ class Parts:
         assert view is not None
         spread.tries += 1
         spread.due = machine.now + machine.settings.silence_s * min(spread.tries, 8)
-        origin = times.seen_from(spread.origin, spread.epoch)
+        origin = past.seen_from(spread.origin, spread.epoch)
         for name in spread.groups:
             group = view.groups.get(name)
             if name in spread.cast:

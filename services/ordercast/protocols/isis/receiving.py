@@ -11,21 +11,18 @@ from typing import TYPE_CHECKING
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import Receive, Send
 from ordercast.core.view import Group
-from ordercast.protocols.isis import records, times
+from ordercast.protocols.causal import times
+from ordercast.protocols.causal.early import EARLY_MAX, VIEWS_AHEAD_MAX, Early
+from ordercast.protocols.isis import records
 from ordercast.protocols.isis.checking import check_cast, check_order
 from ordercast.protocols.isis.era import Era, key_of
+from ordercast.protocols.isis.past import Stamp
 from ordercast.protocols.isis.replica import Replica
-from ordercast.protocols.isis.times import Stamp
 from ordercast.v1.isis_pb2 import Cast, Resume, Stability
 
 if TYPE_CHECKING:
     from ordercast.protocols.isis.machine import Isis
 
-#: Of all groups and views, also what a change of view consists of; and so many views ahead of the latest.
-EARLY_TOTAL_MAX = 1 << 16
-VIEWS_AHEAD_MAX = 1024
-#: Of one group and view. Beyond that they are dropped, and asked for again when the view is here.
-EARLY_MAX = 4096
 #: Of all groups together. Beyond that they are dropped, and asked for again when the DomainView is here.
 AHEAD_MAX = 4096
 
@@ -33,25 +30,21 @@ AHEAD_MAX = 4096
 class Receiving:
     def __init__(self, machine: "Isis") -> None:
         self.machine = machine
-        #: By group and view that we have not heard of.
-        self.early: dict[tuple[str, int], list[Receive]] = {}
-        self.kept = 0
-        #: Those of them of which something was dropped.
-        self.early_dropped: dict[tuple[str, int], None] = {}
+        self.early = Early()
         #: Casts from somebody who knows a later DomainView than we do.
         self.ahead: list[Receive] = []
         self.is_ahead_dropped = False
 
     def early_count(self) -> int:
-        return len(self.ahead) + self.kept
+        return len(self.ahead) + self.early.kept
 
     def on_view(self) -> None:
         """Some of them may count now; what is for views that we are not in never will."""
         view = self.machine.view
         assert view is not None
-        for key in self._early_keys():
-            if self._is_void(view.groups.get(key[0]), *key):
-                self._forget_early(key)
+        for place in self.early.places():
+            if self._is_void(view.groups.get(place[0]), *place):
+                self.early.forget(place)
         ahead, self.ahead = self.ahead, []
         is_dropped, self.is_ahead_dropped = self.is_ahead_dropped, False
         for event in ahead:
@@ -60,13 +53,6 @@ class Receiving:
             # Nobody would send it again by himself: the connection is the same.
             for replica in self.machine.replicas.values():
                 self._resume_all(replica)
-
-    def _early_keys(self) -> list[tuple[str, int]]:
-        return [*self.early, *(key for key in self.early_dropped if key not in self.early)]
-
-    def _forget_early(self, key: tuple[str, int]) -> None:
-        self.kept -= len(self.early.pop(key, ()))
-        self.early_dropped.pop(key, None)
 
     # ---------------------------------------------------------------------------------------------- views
 
@@ -91,22 +77,11 @@ class Receiving:
             return
         if known is not None and view > known.configuration + VIEWS_AHEAD_MAX:
             raise RemoteProtocolError("a view that is far from being defined")
-        if self.kept >= EARLY_TOTAL_MAX or len(self.early_dropped) >= EARLY_TOTAL_MAX:
-            raise RemoteProtocolError("too much of views that nobody has told us of")
-        kept = self.early.setdefault((group, view), [])
-        if len(kept) < at_most:
-            self.kept += 1
-            kept.append(event)
-        else:
-            self.early_dropped[(group, view)] = None
+        self.early.keep(event, (group, view), at_most)
 
     def replay_early(self, group: str, view: int) -> None:
         """We have heard of the view. What is for another stage of it is kept again."""
-        for key in self._early_keys():
-            if key[0] == group and key[1] < view:
-                self._forget_early(key)
-        events = self.early.pop((group, view), [])
-        self.kept -= len(events)
+        events = self.early.take(group, view)
         for event in events:
             self.machine.receive_again(event)
 
@@ -194,8 +169,8 @@ class Receiving:
         era = replica.current
         if era is not None:
             key = (replica.name, era.view)
-            self._resume_all(replica, None if key in self.early_dropped else replica.reset)
-            self.early_dropped.pop(key, None)
+            self._resume_all(replica, None if key in self.early.dropped else replica.reset)
+            self.early.dropped.pop(key, None)
             replica.reset = {}
 
     def _resume_all(self, replica: Replica, among: Container[str] | None = None) -> None:

@@ -12,6 +12,7 @@ s, w, y                                          about every log: protocols/cell
 import struct
 
 from ordercast.core.ids import pack_u64
+from ordercast.protocols.causal.casts import Key
 from ordercast.protocols.celllog.records import COPIED as COPIED
 from ordercast.protocols.celllog.records import OF_LOGS, in_group, of_group
 from ordercast.protocols.celllog.records import PRODUCER as PRODUCER
@@ -24,9 +25,6 @@ POSITION, CAST, ORDER, CUT, PARTS, CONFIRMED = b"i", b"c", b"o", b"f", b"u", b"p
 OF_GROUPS = (POSITION, CAST, ORDER, CUT, CONFIRMED, *OF_LOGS)
 
 _CAST = struct.Struct(">QIQ")
-
-#: (the caster's place, its how many-th cast): unique within a view of a group.
-Key = tuple[int, int]
 
 
 def position(group: str) -> bytes:

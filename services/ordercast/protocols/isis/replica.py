@@ -8,12 +8,13 @@ from collections import deque
 
 from ordercast.core.ids import pack_u64
 from ordercast.core.view import FIRST, Group, names_of
+from ordercast.protocols.causal import times
+from ordercast.protocols.causal.casts import Key
 from ordercast.protocols.celllog.group_log import GroupLog
 from ordercast.protocols.celllog.idempotence import Record
-from ordercast.protocols.isis import records, times
+from ordercast.protocols.isis import past, records
 from ordercast.protocols.isis.era import Era, key_of
 from ordercast.protocols.isis.flush import Attempt
-from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.settings import Settings
 from ordercast.protocols.isis.stamps import bytes_of, stamp_in
 from ordercast.v1.isis_pb2 import Cast, CastStamp, CutRecord, IsisRecord, Seen
@@ -216,7 +217,7 @@ def stamp_of(cast: Cast) -> CastStamp:
 
 def seen_of(group: str, stamp: CastStamp) -> Seen:
     """All that precedes a cast, and the cast."""
-    seen = times.stamp_from(stamp).all()
+    seen = past.stamp_from(stamp).all()
     times.merge_one(seen, group, stamp.view, {stamp.key.member: stamp.key.number})
     return Seen(times=times.encode(seen), epoch=stamp.epoch)
 

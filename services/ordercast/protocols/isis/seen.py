@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from google.protobuf.message import DecodeError
 
 from ordercast.core.errors import RemoteProtocolError
-from ordercast.protocols.isis import times
+from ordercast.protocols.isis import past
 from ordercast.protocols.isis.stamps import besides_in, decoded_seen, stamp_in
 from ordercast.v1.isis_pb2 import GroupTime, Seen
 from ordercast.v1.sequencer_pb2 import LogEntry
@@ -28,11 +28,11 @@ class VectorCodec:
             found = [LogEntry.FromString(entry) for entry in entries]
         except DecodeError as error:
             raise RemoteProtocolError(f"not an entry of a log: {error}") from error
-        seen = times.merged([seen_with(seen_of(group, stamp_in(entry)), besides_in(entry)) for entry in found])
+        seen = past.merged([seen_with(seen_of(group, stamp_in(entry)), besides_in(entry)) for entry in found])
         return seen_with(seen, decoded_seen(besides)).SerializeToString(deterministic=True)
 
     def merged(self, seen: Sequence[bytes]) -> bytes:
-        return times.merged([decoded_seen(one) for one in seen]).SerializeToString(deterministic=True)
+        return past.merged([decoded_seen(one) for one in seen]).SerializeToString(deterministic=True)
 
     def covers(self, one: bytes, other: bytes) -> bool:
         return covers(decoded_seen(one), decoded_seen(other))

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ordercast.core.machine import Observe, Receive, Send
-from ordercast.protocols.isis import records, times
+from ordercast.protocols.causal import times
+from ordercast.protocols.causal.times import Time, Times
+from ordercast.protocols.isis import records
 from ordercast.protocols.isis.era import Era, message_of
+from ordercast.protocols.isis.past import Stamp
 from ordercast.protocols.isis.replica import Replica
 from ordercast.protocols.isis.settings import Causality
-from ordercast.protocols.isis.times import Stamp, Time, Times
 from ordercast.v1.common_pb2 import Envelope
 from ordercast.v1.isis_pb2 import Cast
 

@@ -18,13 +18,13 @@ from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.new_groups import NewGroups
 from ordercast.core.submission import Groups, Seeing, Sender, Submission, Submitted
 from ordercast.core.view import View
-from ordercast.protocols.isis import times
+from ordercast.protocols.isis import past
 from ordercast.protocols.isis.checking import check_seen, check_stamp
 from ordercast.protocols.isis.confirmed import seen_with, settle
+from ordercast.protocols.isis.past import Stamp
 from ordercast.protocols.isis.replica import seen_of
 from ordercast.protocols.isis.settings import Ordering, Settings
 from ordercast.protocols.isis.stamps import besides_in, stamp_in
-from ordercast.protocols.isis.times import Stamp
 from ordercast.v1.common_pb2 import Incarnation
 from ordercast.v1.isis_pb2 import Seen, Submit
 from ordercast.v1.sequencer_pb2 import EnvelopeDelivered
@@ -93,8 +93,8 @@ class IsisSubmission(Submission):
         return seen
 
     def session_of(self, seen: Iterable[HasSeen]) -> bytes:
-        together = [times.seen_from(one.stamp, one.epoch) for one in seen]
-        return times.merged(together).SerializeToString(deterministic=True)
+        together = [past.seen_from(one.stamp, one.epoch) for one in seen]
+        return past.merged(together).SerializeToString(deterministic=True)
 
     # ------------------------------------------------------------------------------------------------ sending
 
@@ -173,13 +173,13 @@ class IsisSubmission(Submission):
         parts, and their next ones may follow, and come behind it.
         """
         header = submitted.envelope.header
-        seen = times.merged(
+        seen = past.merged(
             [
                 seen_with(seen_of(group, stamp_in(found)), besides_in(found))
                 for group, found in submitted.delivered.items()
             ]
         )
-        stamp, presented = times.stamp_from(seen), times.stamp_from(Seen.FromString(header.session))
+        stamp, presented = past.stamp_from(seen), past.stamp_from(Seen.FromString(header.session))
         for producer in producers:
             has_seen: HasSeen = producer.seen
             has_seen.add(stamp, seen.epoch)

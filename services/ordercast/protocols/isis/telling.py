@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ordercast.core.machine import ChannelReset, Effect, Event, Receive, Send
-from ordercast.protocols.isis import times
+from ordercast.protocols.causal import times
+from ordercast.protocols.causal.times import Times
+from ordercast.protocols.isis import past
 from ordercast.protocols.isis.checking import check_seen
 from ordercast.protocols.isis.speaking import Need
-from ordercast.protocols.isis.times import Times
 from ordercast.v1.isis_pb2 import Tell, TellAck
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Telling:
     def tell(self, event: TellOne) -> None:
         machine = self.machine
         self.count += 1
-        seen = times.seen_from(machine.known, machine.epochs.epoch)
+        seen = past.seen_from(machine.known, machine.epochs.epoch)
         message = Tell(number=self.count, seen=seen, payload=event.payload)
         incarnation = machine.current.get(event.to, 0)
         if not incarnation:
@@ -78,9 +79,9 @@ class Telling:
         for one in self.outgoing:
             if id_ in one.parts:
                 del one.parts[id_]
-                seen = times.stamp_from(one.message.seen)
+                seen = past.stamp_from(one.message.seen)
                 self.machine.speaking.carry(seen, stamp)
-                one.message.seen.CopyFrom(times.seen_from(seen, one.message.seen.epoch))
+                one.message.seen.CopyFrom(past.seen_from(seen, one.message.seen.epoch))
 
     def left_out_of(self, group: str) -> None:
         """See Speaking.left_out_of. What is sent was safe."""

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from ordercast.core.ids import unpack_u64
 from ordercast.core.machine import Interrupted, Observe, Progress, ResetLog, Send
 from ordercast.core.view import FIRST, Group, View
+from ordercast.protocols.causal.casts import Key
 from ordercast.protocols.celllog.idempotence import Record
 from ordercast.protocols.celllog.saved_logs import SavedLogs
-from ordercast.protocols.isis import records, times
+from ordercast.protocols.isis import past, records
 from ordercast.protocols.isis.era import Era, key_of
+from ordercast.protocols.isis.past import stamp_from
 from ordercast.protocols.isis.replica import Replica
-from ordercast.protocols.isis.times import stamp_from
 from ordercast.v1.isis_pb2 import Cast, CastKey, CutRecord, Flush, IsisRecord, Seen, Submit
 
 if TYPE_CHECKING:
@@ -135,9 +136,9 @@ class Views:
             self.machine.flushing.begin(replica)
 
     def _collect_times(self, view: View) -> None:
-        """[6.4] See times.collect."""
-        times.collect(self.machine.known.times, view)
-        times.collect(self.machine.known.carried, view)
+        """[6.4] See past.collect."""
+        past.collect(self.machine.known.times, view)
+        past.collect(self.machine.known.carried, view)
         self.machine.confirmed.collect(view)
 
     # ------------------------------------------------------------------------------------------- from disk
@@ -151,8 +152,8 @@ class Views:
             self.machine.out.append(ResetLog(replica.name, 0))
             self.machine.changes += [(key, None) for key, _ in mine]
             return
-        casts: dict[int, dict[records.Key, Cast]] = {}
-        places: dict[int, records.Key] = {}
+        casts: dict[int, dict[Key, Cast]] = {}
+        places: dict[int, Key] = {}
         saved = SavedLogs()
         found = IsisRecord()
         for key, value in mine:
@@ -199,8 +200,8 @@ class Views:
         replica: Replica,
         members: tuple[str, ...],
         found: IsisRecord,
-        casts: dict[records.Key, Cast],
-        places: dict[int, records.Key],
+        casts: dict[Key, Cast],
+        places: dict[int, Key],
     ) -> Era:
         """What this process has of the view on its disk: what it contributes when that ends."""
         me = members.index(replica.process)

@@ -7,8 +7,8 @@ what it waited for.
 from typing import TYPE_CHECKING
 
 from ordercast.core.machine import Event, Observe, Receive, ViewChanged
+from ordercast.protocols.causal.casts import Key
 from ordercast.protocols.isis.era import Era
-from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.replica import Replica
 from ordercast.v1.isis_pb2 import Cast, SetsOrder
 

@@ -22,11 +22,11 @@ from ordercast.core.machine import (
     ViewChanged,
 )
 from ordercast.core.view import View
-from ordercast.protocols.isis import times
+from ordercast.protocols.isis import past
 from ordercast.protocols.isis.confirmed import seen_with, settle
+from ordercast.protocols.isis.past import Stamp
 from ordercast.protocols.isis.replica import seen_of
 from ordercast.protocols.isis.stamps import besides_in, stamp_in
-from ordercast.protocols.isis.times import Stamp
 from ordercast.sim.board import Board, Groups, MessageKey, Receipt, name_of
 from ordercast.sim.board import Sent as SentMessage
 from ordercast.sim.isis.checkers import CastName, cast_name
@@ -133,7 +133,7 @@ class Caster:
     def see(self, group: str, stamp: CastStamp, read: Seen, key: MessageKey | None = None) -> None:
         """A delivery, and what is said besides it; and a message, unless the delivery may be lost."""
         seen = seen_with(seen_of(group, stamp), read)
-        self.seen.merge(times.stamp_from(seen))
+        self.seen.merge(past.stamp_from(seen))
         self.epoch = max(self.epoch, seen.epoch)
         if key is not None:
             self.after.append(key)
@@ -147,7 +147,7 @@ class Caster:
         header = Header(
             id=id_,
             destinations=self.view.destinations(plan.groups),
-            session=times.seen_from(self.seen, self.epoch).SerializeToString(),
+            session=past.seen_from(self.seen, self.epoch).SerializeToString(),
             ranges=[ProducerRange(producer=self.name.encode(), first_sequence=sequence, count=1)],
             gateway=self.name,
         )
@@ -216,7 +216,7 @@ class Caster:
                 raise AssertionError(f"{self.name} to {groups} #{sent.sequence}: refused in {group}")
             places[group] = spans[0]
         presented = Seen.FromString(sent.submit.envelope.header.session)
-        settle(self.seen, times.stamp_from(presented), groups)
+        settle(self.seen, past.stamp_from(presented), groups)
         offsets = {group: span.first_offset for group, span in places.items()}
         first = places[groups[0]]
         self.board.receipts.append(Receipt(key, first.order_key, offsets, first.duplicate))

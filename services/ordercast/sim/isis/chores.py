@@ -51,4 +51,4 @@ def _events(cluster: IsisCluster, random: Random) -> None:
     for at in cluster.scenario.tells:
         world.at(at, tell)
     for at in cluster.scenario.suspicions:
-        world.at(at, lambda: membership.suspect(random.choice(nodes), random.uniform(0.1, 0.6)))
+        world.at(at, lambda: membership.suspicion.suspect(random.choice(nodes), random.uniform(0.1, 0.6)))

@@ -1,7 +1,6 @@
 """Membership as the views of virtually synchronous groups need it: it suspects, defines and completes.
 
-Its rules are the service's own (membership/views.py). Its failure detector errs: late about crashes, and wrong
-about processes that are slow or cut off, or about anybody.
+Its rules are the service's own (membership/views.py), and its failure detector errs.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,12 +10,10 @@ from ordercast.core.machine import Progress
 from ordercast.membership.views import Defined, may_complete, next_view
 from ordercast.protocols.isis.machine import Isis
 from ordercast.sim.membership import Membership
-from ordercast.sim.process import Process
+from ordercast.sim.suspicion import Suspicion
 from ordercast.sim.world import World
 from ordercast.v1.membership_pb2 import Configuration, DomainView, GroupView
 
-#: How long a process may be silent, about, before it is suspected.
-SILENT_S = 0.25
 LOOK_S = 0.02
 
 
@@ -25,10 +22,7 @@ class ViewMembership(Membership):
         super().__init__(world, view, absent)
         #: Where each group should be, which is where it began, until somebody changes it.
         self.placement = {group.group: list(group.replicas) for group in view.groups}
-        #: Who is believed to be up, in which life; until when somebody is suspected wrongly.
-        self.alive: dict[str, int] = {}
-        self.suspected_until: dict[str, float] = {}
-        self.silent_since: dict[str, float] = {}
+        self.suspicion = Suspicion(world, "isis")
         #: Reports that a view can be completed are on their way for a while.
         self._reported: dict[tuple[str, int], None] = {}
         #: By group and view: the epoch of its cut.
@@ -56,41 +50,10 @@ class ViewMembership(Membership):
         first.CopyFrom(self.view)
         self.history[0] = (first, ())
 
-    # ------------------------------------------------------------------------------------------ suspicion
-
-    def suspect(self, name: str, seconds: float) -> None:
-        self.suspected_until[name] = self.world.now + seconds
-
-    def _believe(self) -> None:
-        now = self.world.now
-        for name, process in self.world.processes.items():
-            if "isis" not in process.factories:
-                continue
-            if self._is_silent(process):
-                since = self.silent_since.setdefault(name, now)
-                if now - since > SILENT_S:
-                    self.alive.pop(name, None)
-            else:
-                self.silent_since.pop(name, None)
-                self.alive[name] = process.incarnation
-            if self.suspected_until.get(name, 0.0) > now:
-                self.alive.pop(name, None)
-
-    def _is_silent(self, process: Process) -> bool:
-        """Membership is somewhere in the network too: with the first half of the nodes."""
-        if not process.up or process.paused_until > self.world.now:
-            return True
-        blocked = self.world.network.blocked
-        others = [name for name in self.world.processes if name != process.name and not name.startswith("c")]
-        cut_off = sum(
-            1 for other in others if (process.name, other) in blocked or (other, process.name) in blocked
-        )
-        return 2 * cut_off > len(others)
-
     # ---------------------------------------------------------------------------------------------- views
 
     def look(self) -> None:
-        self._believe()
+        self.suspicion.look()
         for name in sorted(self.groups):
             group = self.groups[name]
             self._look_for_completion(group)
@@ -101,7 +64,7 @@ class ViewMembership(Membership):
         found = {}
         for name, incarnation in zip(group.replicas, group.incarnations, strict=True):
             process = self.world.processes[name]
-            if process.is_answering and self.alive.get(name) == process.incarnation == incarnation:
+            if process.is_answering and self.suspicion.alive.get(name) == process.incarnation == incarnation:
                 machine = process.slots["isis"].machine
                 assert isinstance(machine, Isis)
                 progress = machine.progress().get(group.group)
@@ -149,7 +112,7 @@ class ViewMembership(Membership):
             self._define(group, found)
 
     def next_view(self, group: GroupView, completed: list[str]) -> Defined | None:
-        return next_view(self._defined(group), completed, self.placement[group.group], self.alive)
+        return next_view(self._defined(group), completed, self.placement[group.group], self.suspicion.alive)
 
     def _is_new(self, found: Defined) -> bool:
         """Not at once: changes pile up for a moment."""

@@ -127,7 +127,7 @@ class Stage(stage.Stage[IsisCluster]):
 
     def believe_in(self, *names: str) -> None:
         """These are up, in their present lives, and nobody else is: views are defined if the rule allows."""
-        self.membership.alive = {name: self.world.processes[name].incarnation for name in names}
+        self.membership.suspicion.alive = {name: self.world.processes[name].incarnation for name in names}
         for name in sorted(self.membership.groups):
             self.membership._look_for_change(self.membership.groups[name])
 

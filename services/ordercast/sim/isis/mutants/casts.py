@@ -7,22 +7,23 @@ from typing import Any
 from ordercast.core.ids import CLOCK_MAX
 from ordercast.core.machine import Receive, Send
 from ordercast.core.quorums import majority
-from ordercast.protocols.isis import times
+from ordercast.protocols.causal import times
+from ordercast.protocols.causal.casts import Casts, Key
+from ordercast.protocols.causal.times import Time, Times
 from ordercast.protocols.isis.delivery import Delivering
 from ordercast.protocols.isis.epochs import Epochs
 from ordercast.protocols.isis.era import Era, key_of
 from ordercast.protocols.isis.ordering import Ordering
 from ordercast.protocols.isis.parts import Parts, Spread
+from ordercast.protocols.isis.past import Stamp
 from ordercast.protocols.isis.receiving import Receiving
-from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.replica import Replica
 from ordercast.protocols.isis.settings import Causality
 from ordercast.protocols.isis.speaking import Need, Speaking
 from ordercast.protocols.isis.stability import Stabilising
 from ordercast.protocols.isis.telling import Telling
-from ordercast.protocols.isis.times import Stamp, Time, Times
 from ordercast.sim.mutant import Mutant, register
-from ordercast.v1.isis_pb2 import GroupTime, Resume, SetsOrder
+from ordercast.v1.isis_pb2 import Cast, GroupTime, Resume, SetsOrder
 
 CASTS: list[Mutant] = []
 mutant = partial(register, CASTS)
@@ -31,8 +32,8 @@ mutant = partial(register, CASTS)
 # ---------------------------------------------------------------------------------------------- vector time
 
 
-@mutant("one-entry-of-the-vector-ignored", "5.1 step 2: every member", (Era, "precedes_is_delivered"))
-def _without_the_first(self: Era, key: Key) -> bool:
+@mutant("one-entry-of-the-vector-ignored", "5.1 step 2: every member", (Casts, "precedes_is_delivered"))
+def _without_the_first(self: Casts[Cast], key: Key) -> bool:
     if key[1] != self.delivered[key[0]] + 1:
         return False
     time = self.times[key].get(self.group)

@@ -5,13 +5,13 @@ from functools import partial
 from typing import Any
 
 from ordercast.core.submission import Seeing, Submitted
+from ordercast.protocols.causal.casts import Key
 from ordercast.protocols.isis.era import Era
 from ordercast.protocols.isis.flush import Attempt, Flushing
-from ordercast.protocols.isis.records import Key
+from ordercast.protocols.isis.past import Stamp
 from ordercast.protocols.isis.replica import Replica
 from ordercast.protocols.isis.speaking import Speaking, WaitingCast
 from ordercast.protocols.isis.submission import IsisSubmission
-from ordercast.protocols.isis.times import Stamp
 from ordercast.sim.mutant import Mutant, register
 from ordercast.v1.common_pb2 import Envelope
 from ordercast.v1.isis_pb2 import Cut, Flush

@@ -3,11 +3,12 @@
 from functools import partial
 from typing import Any
 
+from ordercast.protocols.causal.times import Time, Times
 from ordercast.protocols.isis.asking import Asking
 from ordercast.protocols.isis.confirmed import Confirmed
 from ordercast.protocols.isis.flush import Flushing
+from ordercast.protocols.isis.past import Stamp
 from ordercast.protocols.isis.replica import Replica
-from ordercast.protocols.isis.times import Stamp, Time, Times
 from ordercast.sim.mutant import Mutant, register
 from ordercast.v1.isis_pb2 import Cut, Flush, Seen
 

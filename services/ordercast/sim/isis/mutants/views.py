@@ -7,12 +7,12 @@ from typing import Any
 
 from ordercast.core.view import View
 from ordercast.membership.views import Defined, next_view
+from ordercast.protocols.causal.casts import Key
 from ordercast.protocols.isis import cut
 from ordercast.protocols.isis.cut import Contribution, Ending
 from ordercast.protocols.isis.delivery import Delivering
 from ordercast.protocols.isis.era import Era, key_of
 from ordercast.protocols.isis.flush import Flushing
-from ordercast.protocols.isis.records import Key
 from ordercast.protocols.isis.replica import Replica
 from ordercast.protocols.isis.views import Views
 from ordercast.sim.isis.membership import ViewMembership
@@ -30,13 +30,13 @@ mutant = partial(register, VIEWS)
 @mutant("majority-of-a-view-that-was-only-defined", "of the last completed one", (ViewMembership, "next_view"))
 def _majority_of_the_defined(self: ViewMembership, group: GroupView, completed: list[str]) -> Defined | None:
     defined = list(group.replicas)
-    return next_view(self._defined(group), defined, self.placement[group.group], self.alive)
+    return next_view(self._defined(group), defined, self.placement[group.group], self.suspicion.alive)
 
 
 @mutant("view-without-a-majority", "of the last completed one", (ViewMembership, "next_view"))
 def _whoever_is_there(self: ViewMembership, group: GroupView, completed: list[str]) -> Defined | None:
-    there = [name for name in completed if name in self.alive]
-    return next_view(self._defined(group), there, self.placement[group.group], self.alive)
+    there = [name for name in completed if name in self.suspicion.alive]
+    return next_view(self._defined(group), there, self.placement[group.group], self.suspicion.alive)
 
 
 @mutant("completion-by-one", "a majority has the cut on disk", (ViewMembership, "may_complete"))

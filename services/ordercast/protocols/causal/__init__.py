@@ -1,0 +1,1 @@
+"""Casts in vector time, inside views: what causal protocols have in common."""

@@ -1,0 +1,1 @@
+"""ToTo in the simulator."""

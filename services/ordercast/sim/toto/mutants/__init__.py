@@ -1,0 +1,1 @@
+"""ToTo, broken on purpose: each mutant has to be caught."""
