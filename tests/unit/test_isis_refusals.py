@@ -239,8 +239,8 @@ def test_parts_with_numbers_beyond_all_limits_are_refused():
 
 
 def test_a_message_that_is_known_has_no_part_in_another_group():
-    """n1 is in both, and holds a part of m, which is for a and c. Somebody hands it an envelope for a and b on, with
-    the same id: kept, it would be looked for among m's parts when all of them are cast."""
+    """n1 is in a and b, and holds a part of m, which is for a and c. Somebody hands it an envelope with its
+    id that is for a and b. If n1 kept that, it would look for it among m's parts when all of them are cast."""
     stage = Stage({"a": ("n1", "n2"), "b": ("n1", "n3"), "c": ("n3", "n4")}, settings=Settings())
     stage.hold("n1", "n3", "n4")
     stage.publish("c1", "a", "c", through="n1")

@@ -100,6 +100,8 @@ _NAMES = {
     "RemoveNodeRequest": "node",
     "GiveUpDiskRequest": "node",
 }
+#: Fields with the names of groups that one command makes.
+_CREATED = {"CreateGroupsRequest": "names", "CreateGroups": "names"}
 _IDS = {
     "RegisterNode": "name zone",
     "CreateDomain": "name protocol",
@@ -148,7 +150,7 @@ _ID_BYTES = {
 }
 
 
-def _each(fields: Mapping[str, str], limit: int) -> dict[str, Limit]:
+def _each(fields: Mapping[str, str], limit: Limit) -> dict[str, Limit]:
     return {f"{message}.{field}": limit for message, names in fields.items() for field in names.split()}
 
 
@@ -192,10 +194,9 @@ def table(
         "PublishStreamRequest.locate": Many(LOCATED_MAX, name),
         "SubscribeStart.groups": Many(MERGED_GROUPS_MAX, name),
         "CutRequest.groups": Many(MERGED_GROUPS_MAX, name),
-        "CreateGroupsRequest.names": Many(CREATED_MAX, name),
     }
     publishing["PublishStreamRequest"] = FRAME_BYTES_MAX + of_request
-    names = _each(_NAMES, name)
+    names = _each(_NAMES, name) | _each(_CREATED, Many(CREATED_MAX, id_))
     ids = _each(_IDS, id_)
     id_bytes = _each(_ID_BYTES, ID_BYTES_MAX)
     settings: dict[str, Limit] = {}
@@ -210,7 +211,6 @@ def table(
         "RegisterNode.client_address": ADDRESS_CHARACTERS_MAX,
         "MoveCursors.cursors": Many(NODES_MAX),
         "AdvanceRequest.cells": Many(GROUPS_MAX, id_),
-        "CreateGroups.names": Many(CREATED_MAX, id_),
         "RecordStarted.members": Many(NODES_MAX, id_),
         "RecordLost.groups": Many(GROUPS_MAX, id_),
         "RaiseLevel.incarnations": Many(NODES_MAX),

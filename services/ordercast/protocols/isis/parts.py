@@ -74,8 +74,8 @@ class Parts:
     def _spread_in(self, group: str, id_: bytes) -> Spread | None:
         """What is open under this id, if it has a part in the group.
 
-        Two members may have been told different envelopes under one id. Each of them goes on with its own: what comes
-        from the other, in a cast or at the end of a view, is not refused here, because that would lose the view.
+        Two members may have been told different envelopes under one id. Each of them goes on with its own. What
+        comes from the other, in a cast or at the end of a view, is not refused: that would lose the view.
         """
         spread = self.spreads.get(id_)
         return spread if spread is not None and group in spread.groups else None
