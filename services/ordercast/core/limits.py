@@ -61,6 +61,8 @@ UNKNOWN_BYTES_MAX = 4 << 10
 
 #: What a name and a length before each value take, at most.
 _FIELD_BYTES = 12
+#: Groups that one command makes.
+CREATED_MAX = 256
 _CHARACTER_BYTES = 4
 _NEVER = 1 << 62
 
@@ -82,7 +84,7 @@ _NAMES = {
     "SubscribeLiveRequest": "group replica",
     "CreateDomainRequest": "name protocol",
     "CreateGroupRequest": "name domain beside",
-    "ListGroupsRequest": "domain",
+    "ListGroupsRequest": "domain after prefix",
     "ListCellsRequest": "domain",
     "DescribeGroupRequest": "name",
     "DeleteGroupRequest": "name",
@@ -190,6 +192,7 @@ def table(
         "PublishStreamRequest.locate": Many(LOCATED_MAX, name),
         "SubscribeStart.groups": Many(MERGED_GROUPS_MAX, name),
         "CutRequest.groups": Many(MERGED_GROUPS_MAX, name),
+        "CreateGroupsRequest.names": Many(CREATED_MAX, name),
     }
     publishing["PublishStreamRequest"] = FRAME_BYTES_MAX + of_request
     names = _each(_NAMES, name)
@@ -207,6 +210,7 @@ def table(
         "RegisterNode.client_address": ADDRESS_CHARACTERS_MAX,
         "MoveCursors.cursors": Many(NODES_MAX),
         "AdvanceRequest.cells": Many(GROUPS_MAX, id_),
+        "CreateGroups.names": Many(CREATED_MAX, id_),
         "RecordStarted.members": Many(NODES_MAX, id_),
         "RecordLost.groups": Many(GROUPS_MAX, id_),
         "RaiseLevel.incarnations": Many(NODES_MAX),
