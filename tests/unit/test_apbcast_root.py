@@ -251,3 +251,17 @@ def test_r8_a_stream_that_ended_before_the_snapshot_is_not_waited_for():
     host.hear("r0", MergeSnapshot(state=state))
     host.sync()
     assert [ready.configuration for ready in sent(host.tick(), Ready, "m")] == [number]
+
+
+def test_what_a_restart_finds_behind_nulls_that_were_merged_leaves_no_gap_on_the_disk():
+    host = Host(broadcasters=("b0",))
+    host.streams()
+    host.hear("b0", Entries(stream=1, entries=[said(10, 1), StreamEntry(timestamp=11)], announced=1))
+    host.sync()  # the first entry, and a merge that is past the null; nothing is forgotten yet
+    host.start()
+    host.streams()
+    host.hear("b0", Entries(stream=1, first=2, entries=[said(30, 2)]))
+    host.sync()
+    host.start()
+    host.streams()
+    assert (host.root.streams[1].base, host.root.streams[1].length) == (2, 3)

@@ -188,7 +188,8 @@ class RootBase:
         for number, turn in self.merge.turns.items():
             stream = self.streams.setdefault(number, Stream(number))
             if turn.index > stream.length:
-                stream.begin_at(turn.index)
+                # The merge went on over nulls, and what is before them may still be on the disk.
+                self.begin_stream_at(stream, turn.index)
         self.skip_what_is_over()
         self.durable = self._as_written()
 
