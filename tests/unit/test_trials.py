@@ -28,7 +28,7 @@ def installed(monkeypatch):
 
 def test_the_trial_of_an_installed_package_stands_beside_the_built_in_ones(installed):
     installed(theirs="TRIAL")
-    assert trials.names() == ("isis", "scalatom", "theirs")
+    assert trials.names() == ("isis", "optimistic", "scalatom", "theirs")
     assert trials.trial_of("theirs") is TRIAL
 
 
