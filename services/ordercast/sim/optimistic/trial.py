@@ -1,11 +1,14 @@
 """Optimistic atomic multicast on trial."""
 
-from ordercast.protocols.optimistic.protocol import OPTIMISTIC
-from ordercast.sim.standard_trial import standard_trial
+from ordercast.sim.optimistic.cluster import OptimisticCluster, begin
+from ordercast.sim.optimistic.scenario import draw
+from ordercast.sim.trial import Trial
 
-TRIAL = standard_trial(
-    OPTIMISTIC,
+TRIAL = Trial(
+    draw,
+    OptimisticCluster,
+    begin,
     [],
-    settings={},
-    empty=("pending", "stamped", "shown", "proposals", "waiting_accepts", "missing"),
+    {},
+    lambda schedule: None,
 )
