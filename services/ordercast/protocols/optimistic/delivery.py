@@ -27,7 +27,7 @@ class Delivery:
     def deliver(self, replica: Replica) -> None:
         machine = self.machine
         barrier = replica.barrier
-        while replica.heap and replica.heap[0] <= barrier:
+        while replica.heap and self._is_passed(replica.heap[0], barrier):
             key = replica.heap[0]
             cast = machine.payloads.held.get(replica.stamped[key].id)
             if cast is None:
@@ -40,6 +40,10 @@ class Delivery:
         if barrier > replica.marked and (head is None or head > barrier):
             replica.marked = barrier
             machine.out.append(Watermark(replica.name, barrier))
+
+    def _is_passed(self, key: bytes, barrier: bytes) -> bool:
+        """[E1] The message's own key is its source's barrier until that moves on."""
+        return key <= barrier
 
     def _append(self, replica: Replica, key: bytes) -> None:
         machine = self.machine

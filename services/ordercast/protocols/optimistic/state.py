@@ -113,12 +113,15 @@ class State:
         sender.next += 1
         if any(group != self.source and group not in self.receivers for group in entry.destinations):
             return Applied(entry, Verdict.REFUSED)
-        key = keys.key_of(entry.timestamp, entry.id)
-        is_raised = key <= self.last
-        if is_raised:  # [E4] equal timestamps, too
-            key = keys.raised_above(self.last, entry.id)
+        key = self._key_of(entry)
+        is_raised = key != keys.key_of(entry.timestamp, entry.id)
         self.last = key
         return Applied(entry, Verdict.STAMPED, key, is_raised)
+
+    def _key_of(self, entry: PlacedEntry) -> bytes:
+        """[Algorithm 3 l.29-30, E4] That of its sender, if it is above all before it; else one that is."""
+        key = keys.key_of(entry.timestamp, entry.id)
+        return key if key > self.last else keys.raised_above(self.last, entry.id)
 
     def verdict_on(self, gateway: str, incarnation: int, counter: int) -> Verdict:
         """What would become of this message, as far as its sender goes."""

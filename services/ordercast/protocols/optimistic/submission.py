@@ -72,7 +72,7 @@ class OptimisticSubmission(ClockSubmission):
         gateway = self.gateway
         header = submitted.envelope.header
         seen = unpack_u64(header.session) if header.session else -1
-        self.timestamp = max(self.clock.read(gateway.wall), self.timestamp + 1, seen + 1)
+        self.timestamp = self._above(seen)
         self.counter += 1
         cast = Multicast(
             envelope=submitted.envelope, source=self.source, counter=self.counter, timestamp=self.timestamp
@@ -83,6 +83,10 @@ class OptimisticSubmission(ClockSubmission):
         gateway.send(concerned, cast)
         self._ask_others(cast, concerned)
         gateway.may_follow(submitted)
+
+    def _above(self, seen: int) -> int:
+        """Rising strictly, and above what the producers have seen, whatever the wall clock says."""
+        return max(self.clock.read(self.gateway.wall), self.timestamp + 1, seen + 1)
 
     def _concerned(self, groups: Groups) -> tuple[str, ...]:
         return self.gateway.view.replicas_of(tuple(sorted({self.source, *groups})))

@@ -1,6 +1,7 @@
 """Optimistic atomic multicast on trial."""
 
 from ordercast.sim.optimistic.cluster import OptimisticCluster, begin
+from ordercast.sim.optimistic.mutants import CATALOGUE
 from ordercast.sim.optimistic.scenario import draw
 from ordercast.sim.trial import Trial
 
@@ -8,7 +9,7 @@ TRIAL = Trial(
     draw,
     OptimisticCluster,
     begin,
-    [],
+    CATALOGUE,
     {},
     lambda schedule: None,
 )
