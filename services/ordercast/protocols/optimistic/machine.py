@@ -200,6 +200,7 @@ class Optimistic(LogMachine[Replica]):
         header = cast.envelope.header
         self._check(cast)
         if self._is_over(header):
+            self._take_payload(cast)
             return
         self.clock.saw(cast.timestamp, self.wall)
         clock = self.clock.read(self.wall)
@@ -217,8 +218,7 @@ class Optimistic(LogMachine[Replica]):
                         self.delivery.report_again(replica, header.id)
             self._let_pass(replica, cast, names, due)
             self.touched[name] = None
-        if not cast.bare and self.payloads.came(cast):
-            self._keep_stamped(header.id)
+        self._take_payload(cast)
 
     def _check(self, cast: Multicast) -> None:
         header = cast.envelope.header
@@ -246,10 +246,15 @@ class Optimistic(LogMachine[Replica]):
             key = keys.null_for(keys.key_of(cast.timestamp, cast.envelope.header.id))
             self.asking.want_null(replica, key, due)
 
-    def _keep_stamped(self, id_: bytes) -> None:
-        """[10] A payload that came behind its decision goes to the disk."""
-        if any(id_ in replica.stamped_ids for replica in self.replicas.values()):
-            self.payloads.keep(id_)
+    def _take_payload(self, cast: Multicast) -> None:
+        """If somebody here needs it. [10] What came behind its decision goes to the disk."""
+        if cast.bare or not self.payloads.came(cast):
+            return
+        id_ = cast.envelope.header.id
+        for name, replica in self.replicas.items():
+            if id_ in replica.stamped_ids:
+                self.payloads.keep(id_)
+            self.touched[name] = None
 
     def _on_vote(self, event: Receive) -> None:
         message: CellVote = event.message
