@@ -16,6 +16,7 @@ from ordercast.core.machine import Receive, Send
 from ordercast.protocols.optimistic import keys
 from ordercast.protocols.optimistic.replica import Following, Replica
 from ordercast.protocols.optimistic.state import State, check_entries
+from ordercast.protocols.optimistic.window import EXACT_S
 from ordercast.v1.optimistic_pb2 import (
     BarrierAsk,
     FollowFrom,
@@ -43,7 +44,7 @@ class Asking:
 
     def want_null(self, replica: Replica, key: bytes, due: float) -> None:
         """Somebody waits for this source to pass the key. [E11] Not before its time, if that is a first guess."""
-        if due > self.machine.now:
+        if due > self.machine.now + EXACT_S:
             heappush(replica.nulls, (due, key))
         elif key > replica.null_due:
             replica.null_due = key

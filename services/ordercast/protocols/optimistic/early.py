@@ -13,6 +13,7 @@ from ordercast.core.machine import Deliver, Revoked
 from ordercast.protocols.optimistic import keys
 from ordercast.protocols.optimistic.payloads import as_destination
 from ordercast.protocols.optimistic.replica import Candidate, Replica
+from ordercast.protocols.optimistic.window import EXACT_S
 from ordercast.v1.optimistic_pb2 import Multicast
 from ordercast.v1.sequencer_pb2 import LogEntry
 
@@ -40,7 +41,7 @@ class Early:
 
     def show(self, replica: Replica) -> None:
         """All whose time has come."""
-        now = self.machine.now
+        now = self.machine.now + EXACT_S
         due = [(one.key, id_) for id_, one in replica.candidates.items() if one.due <= now]
         for key, id_ in sorted(due):
             replica.shown[id_] = replica.candidates.pop(id_)

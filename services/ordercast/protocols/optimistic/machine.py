@@ -44,7 +44,7 @@ from ordercast.protocols.optimistic.payloads import Payloads, as_source
 from ordercast.protocols.optimistic.proposing import Proposing
 from ordercast.protocols.optimistic.replica import Following, Pending, Replica
 from ordercast.protocols.optimistic.settings import REQUESTED, Settings
-from ordercast.protocols.optimistic.window import Window
+from ordercast.protocols.optimistic.window import EXACT_S, Window
 from ordercast.protocols.paxos.parallel.ballots import ballot_of
 from ordercast.v1.common_pb2 import Header
 from ordercast.v1.membership_pb2 import DomainView
@@ -60,8 +60,6 @@ from ordercast.v1.parallel_pb2 import (
 )
 
 TICK, DUE = "tick", "due"
-#: What is due within this time is due now: clocks are no more exact.
-EXACT_S = 1e-6
 
 
 class Optimistic(LogMachine[Replica]):

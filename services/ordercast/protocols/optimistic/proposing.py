@@ -14,6 +14,7 @@ from ordercast.protocols.optimistic import keys
 from ordercast.protocols.optimistic.replica import Pending, Replica
 from ordercast.protocols.optimistic.settings import PERIODIC
 from ordercast.protocols.optimistic.state import Verdict
+from ordercast.protocols.optimistic.window import EXACT_S
 from ordercast.v1.optimistic_pb2 import (
     AddEntry,
     NullEntry,
@@ -70,7 +71,8 @@ class Proposing:
         """In the order of their timestamps; of each sender from its next one on, without holes."""
         machine, ahead = self.machine, replica.ahead
         assert ahead is not None
-        due = [(one.timestamp, id_, one) for id_, one in replica.pending.items() if one.due <= machine.now]
+        now = machine.now + EXACT_S
+        due = [(one.timestamp, id_, one) for id_, one in replica.pending.items() if one.due <= now]
         due.sort(key=lambda each: each[:2])
         #: Of each gateway, the incarnation and the counter that comes next.
         next_: dict[str, tuple[int, int]] = {}

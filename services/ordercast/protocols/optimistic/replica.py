@@ -152,7 +152,8 @@ class Replica(GroupLog):
         return wanted
 
     def open_incarnations(self) -> Iterator[int]:
-        """Of gateways of which something is not delivered here, or not revoked; or not known to be with all who wait.
+        """Of gateways of which something is not delivered here, or not revoked; or not known to be with all who
+        wait.
 
         A receiver that has not applied our log so far knows nothing yet of what it will have to pull from us.
         """

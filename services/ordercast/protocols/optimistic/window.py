@@ -15,6 +15,8 @@ from collections.abc import Iterable
 #: Samples of one sender that are remembered, and senders.
 SAMPLES = 128
 SENDERS_MAX = 256
+#: What is due within this time is due now: clocks are no more exact.
+EXACT_S = 1e-6
 
 
 class Window:
