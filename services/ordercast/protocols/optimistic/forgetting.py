@@ -42,7 +42,9 @@ class Forgetting:
         floor = replica.log_state.next
         for receiver in (replica.name, *replica.log_state.receivers):
             group = groups.get(receiver)
+            if group is None:
+                return 0  # Our view is behind our log, which has a receiver that we have not heard of.
             reported = replica.reported.get(receiver, {})
-            for process in group.working if group is not None else ():
+            for process in group.working:
                 floor = min(floor, reported.get(process, 0))
         return floor

@@ -4,6 +4,7 @@ from functools import partial
 from random import Random
 
 from ordercast.core.machine import Machine
+from ordercast.core.quorums import has_majority
 from ordercast.gateway.machine import Gateway
 from ordercast.protocols.optimistic.machine import Optimistic
 from ordercast.protocols.optimistic.protocol import NAME, OPTIMISTIC
@@ -13,6 +14,7 @@ from ordercast.sim.faults import Faults
 from ordercast.sim.optimistic.scenario import OptimisticScenario
 from ordercast.sim.standard import StandardCluster
 from ordercast.sim.standard import begin as begin_standard
+from ordercast.v1.membership_pb2 import GroupView
 
 #: Nothing is left in these when all has come to rest.
 EMPTY = {NAME: ("pending", "stamped", "shown", "missing")}
@@ -34,6 +36,12 @@ class OptimisticCluster(StandardCluster):
     def make_gateway(self, name: str) -> Gateway:
         submission = partial(OptimisticSubmission, settings=self.scenario.settings)
         return Gateway(name, submission, self.scenario.gateway_settings, observe=self.world.tracing)
+
+    def create(self, group: GroupView) -> None:
+        """Membership creates no group where those who are gone leave no majority."""
+        if has_majority(group.replicas, [name for name in group.replicas if name not in self.gone]):
+            self.logs.add(group.group, tuple(group.replicas))
+            self.membership.create(group)
 
     def check_own(self) -> None:
         """What every replica derives from a source's log is the same at the same place."""
@@ -58,6 +66,8 @@ def begin(cluster: OptimisticCluster, seed: int, faults: Faults) -> None:
     """The chores of every run, and merged subscriptions, which ask groups to go on."""
     begin_standard(cluster, seed, faults)
     world, random = cluster.world, Random(f"{seed}/advance")
+    for at, group in cluster.scenario.creations:
+        world.at(at, cluster.create, group)
 
     def advance() -> None:
         group = random.choice(cluster.groups)

@@ -1,6 +1,7 @@
 """The protocol under a director: who is there, who publishes what and when, and whose clock is how wrong."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from ordercast.core.level import LEVEL
 from ordercast.core.machine import TimerFired
@@ -60,6 +61,11 @@ class Stage(stage.Stage[OptimisticCluster]):
         machine.plans.append(Plan(self.world.now, tuple(sorted(groups)), count, unordered=False))
         process.tell("client", TimerFired(*process.clock(), "client", 0))
 
+    def create(self, group: str, *replicas: str) -> None:
+        """Everybody is told."""
+        self.cluster.create(GroupView(group=group, configuration=FIRST, replicas=replicas))
+        self.cluster.membership.tell_all()
+
     def leader(self, group: str) -> str:
         """Who leads its log."""
         for name in self.cluster.scenario.nodes:
@@ -79,9 +85,10 @@ class Stage(stage.Stage[OptimisticCluster]):
 
 class Schedule(stage.Schedule):
     settings: Settings = Settings()
+    walls: ClassVar[Mapping[str, float]] = {}
 
 
 def verdict(schedule: Schedule, *, tracing: bool = False) -> tuple[Violation | None, list[str]]:
     """What the checkers say of a schedule, and its conversation."""
-    there = Stage(schedule.groups, settings=schedule.settings, tracing=tracing)
+    there = Stage(schedule.groups, settings=schedule.settings, walls=schedule.walls, tracing=tracing)
     return stage.verdict_on(schedule, there)
