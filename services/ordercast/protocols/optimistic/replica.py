@@ -36,6 +36,9 @@ class Following:
     @property
     def barrier(self) -> bytes:
         """Nothing that comes from this source is at or below this key."""
+        return self._passed()
+
+    def _passed(self) -> bytes:
         return max(self.begins, self.state.last) if self.state is not None else self.begins
 
     @property
@@ -128,6 +131,9 @@ class Replica(GroupLog):
     @property
     def barrier(self) -> bytes:
         """[Algorithm 1 l.31] Every source has passed it."""
+        return self._lowest()
+
+    def _lowest(self) -> bytes:
         return min(following.barrier for following in self.following.values())
 
     def stamp(self, key: bytes, stamped: Stamped) -> None:

@@ -1,11 +1,11 @@
-"""The rules of the protocol, each broken in the smallest way. Random runs catch all of these."""
+"""The rules of the protocol, each broken in the smallest way."""
 
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 from ordercast.core.machine import Ended, Revoked
-from ordercast.protocols.optimistic import keys, proposing
+from ordercast.protocols.optimistic import keys
 from ordercast.protocols.optimistic.asking import Asking
 from ordercast.protocols.optimistic.consensus import Consensus
 from ordercast.protocols.optimistic.delivery import Delivery
@@ -42,7 +42,7 @@ def strict(self: Delivery, key: bytes, barrier: bytes) -> bool:
 
 @mutant("E2", "a null has the key of the message that it is for, and no higher id", (keys, "null_for"))
 def null_at_the_message(key: bytes) -> bytes:
-    return key[: -len(proposing.keys._ID_MAX)] + bytes(len(keys._ID_MAX))
+    return key[:12] + bytes(16)
 
 
 @mutant("E4", "timestamps that are equal to the last one are not raised", (State, "_key_of"))
@@ -118,14 +118,12 @@ def votes_blindly(self: Consensus, replica: Replica, placed: list[PlacedEntry]) 
     return False
 
 
-@mutant("window", "who has waited for the window delivers, though others have not passed", (Replica, "barrier"))
-@property
+@mutant("window", "who has waited for the window delivers, though others have not passed", (Replica, "_lowest"))
 def own_word(self: Replica) -> bytes:
     return self.own.barrier
 
 
-@mutant("self", "a group does not wait for its own log", (Replica, "barrier"))
-@property
+@mutant("self", "a group does not wait for its own log", (Replica, "_lowest"))
 def without_own(self: Replica) -> bytes:
     others = [one.barrier for name, one in self.following.items() if name != self.name]
     return min(others, default=self.own.barrier)
@@ -187,7 +185,6 @@ def falls(self: State, null: Any) -> None:
     self.last = null.key
 
 
-@mutant("begins_early", "a receiver begins with an empty state", (Following, "barrier"))
-@property
+@mutant("begins_early", "a receiver begins with an empty state", (Following, "_passed"))
 def no_state_needed(self: Following) -> bytes:
     return self.state.last if self.state is not None else keys.key_of(2**62, b"\xff" * 16)
