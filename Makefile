@@ -123,8 +123,8 @@ demo-analytics: setup .venv/.analytics ## a slow disk and a killed node under lo
 run: setup ## run a cluster of three nodes on this machine, until Ctrl-C
 	$(BIN)/ordercast up
 
-# One more than the two processors that the tests are meant for: those with real clusters wait for much.
-WORKERS ?= 3
+# Two more than the two processors that the tests are meant for: those with real clusters wait for much.
+WORKERS ?= 4
 # Tests start hundreds of processes: compiling the same modules in each of them would take minutes.
 test: setup .venv/.bench .venv/.analytics .venv/.chart .venv/.k8s .venv/.prometheus ## run the tests
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m tests.second_chance -n $(WORKERS) --durations=20

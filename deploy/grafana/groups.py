@@ -32,6 +32,21 @@ def availability() -> list:
                     "{{domain}}/{{group}}",
                 )
             ],
+            width=6,
+        ),
+        p.lines(
+            "Members that are missing",
+            "Members that the group should have and that are down, or lost what they had, as the gateway that is "
+            "most confident sees it.",
+            p.COUNT,
+            [
+                p.query(
+                    f"min by (domain, group) (ordercast_group_missing{{{p.GROUP}}})",
+                    "{{domain}}/{{group}}",
+                )
+            ],
+            (1, 2),
+            width=6,
         ),
     ]
 
@@ -69,7 +84,9 @@ def views() -> list:
             p.COUNT,
             [
                 p.query(
-                    p.or_none(f"sum by (instance) (ordercast_view_changes_total{{{p.GROUP}, {p.NODE}}})"),
+                    p.or_none(
+                        f"sum by (instance) (ordercast_view_changes_total{{{p.GROUP}, {p.NODE}}})", "instance"
+                    ),
                     "{{instance}}",
                 )
             ],
@@ -90,7 +107,7 @@ def views() -> list:
             "How often each node came to be suspected. Once is a crash or a restart; again and again is a node "
             "that is too slow, or a network that loses.",
             p.COUNT,
-            [p.query(p.or_none("max by (node) (ordercast_suspicions_total)"), "{{node}}")],
+            [p.query(p.or_none("max by (node) (ordercast_suspicions_total)", "node"), "{{node}}")],
             width=8,
         ),
         p.lines(
@@ -139,5 +156,32 @@ def logs() -> list:
             p.COUNT,
             [p.query(f"group:ordercast_delivery_position:spread{{{p.GROUP}}}", "{{domain}}/{{group}}")],
             width=8,
+        ),
+        p.lines(
+            "Cursors behind, in messages",
+            "Messages of the group that the consumer of each cursor has not acknowledged. A line that rises "
+            "steadily is a consumer that is gone, or too slow.",
+            p.COUNT,
+            [
+                p.query(
+                    p.or_none(f"max by (domain, group, cursor) (ordercast_cursor_lag{{{p.GROUP}}})", "cursor"),
+                    "{{domain}}/{{group}} {{cursor}}",
+                )
+            ],
+        ),
+        p.lines(
+            "Cursors behind, in time",
+            "How old the oldest message is that the consumer of each cursor has not acknowledged. Above the "
+            "group's retention it is lost to that consumer.",
+            p.SECONDS,
+            [
+                p.query(
+                    p.or_none(
+                        f"max by (domain, group, cursor) (ordercast_cursor_age_seconds{{{p.GROUP}}})", "cursor"
+                    ),
+                    "{{domain}}/{{group}} {{cursor}}",
+                )
+            ],
+            (600, 3600),
         ),
     ]

@@ -5,14 +5,14 @@ from grafana_foundation_sdk.builders.dashboard import Dashboard
 from deploy.grafana import panels as p
 
 UID = "ordercast-overview"
-GIB = 1 << 30
 
 
 def build() -> Dashboard:
     board = p.board(UID, "overview", "Is it healthy, and what does a publish cost? Red first, from left to right.")
     board = p.row(board, "Is it healthy?", *health())
     board = p.row(board, "What does a publish cost?", *cost())
-    return p.row(board, "Load", *load())
+    board = p.row(board, "Load", *load())
+    return p.row(board, "What runs", *running())
 
 
 def health() -> list:
@@ -59,11 +59,11 @@ def health() -> list:
             link=p.to_dashboard(waiting, "Why do messages wait"),
         ),
         p.number(
-            "Late deliveries",
-            "Of all deliveries of the last five minutes, the share that took more than half a second, in the "
-            "worst domain. One of 100 is the objective.",
+            "Late publishes",
+            "Of all envelopes of the last five minutes, the share that had its receipts after more than half a "
+            "second, in the worst domain. One of 100 is the objective.",
             p.SHARE,
-            p.latest(f"max(domain:ordercast_delivery_late:ratio_rate5m{{{p.DOMAIN}}})"),
+            p.latest(f"max(domain:ordercast_publish_late:ratio_rate5m{{{p.DOMAIN}}})"),
             (0.01, 0.144),
             width=3,
             missing="no traffic",
@@ -88,10 +88,10 @@ def health() -> list:
         ),
         p.number(
             "Least room left",
-            "On the disk, or in the store, of the node that has least.",
-            p.BYTES,
-            p.latest(f"min(ordercast_storage_free_bytes{{{p.NODE}}})"),
-            (GIB, 10 * GIB),
+            "The share of the disk, or of the store, that is left to the node that has least.",
+            p.SHARE,
+            p.latest(f"min(ordercast_storage_free_share{{{p.NODE}}})"),
+            (0.1, 0.2),
             low_is_bad=True,
             width=3,
             link=p.to_dashboard(storage, "Consensus and storage"),
@@ -148,12 +148,14 @@ def cost() -> list:
         p.lines(
             "Refused, by reason",
             "Requests that gateways refused before they stored anything. `resource_exhausted` is back-pressure "
-            "and does its work; `unavailable` is a group without a majority or without room.",
+            "and does its work; `unavailable` is a group without a majority or without room. All else is what "
+            "clients did wrong, and no alert counts it.",
             p.REQUESTS,
             [
                 p.query(
                     p.or_none(
-                        p.rate("ordercast_publish_refused_total", f"{p.DOMAIN}, {p.NODE}", "domain, reason")
+                        p.rate("ordercast_publish_refused_total", f"{p.DOMAIN}, {p.NODE}", "domain, reason"),
+                        "reason",
                     ),
                     "{{domain}} {{reason}}",
                 )
@@ -253,5 +255,40 @@ def load() -> list:
             p.COUNT,
             [p.query(f"ordercast_publish_credits{{{p.NODE}}}", "{{instance}}")],
             width=8,
+        ),
+    ]
+
+
+def running() -> list:
+    return [
+        p.lines(
+            "Processes by version",
+            "How many processes run which version, and the level that all nodes of their cluster understand. Two "
+            "lines for longer than an upgrade takes: somebody was left behind.",
+            p.COUNT,
+            [
+                p.query(
+                    "count by (cluster, namespace, release, cluster_id, version, level) (ordercast_info)",
+                    "{{namespace}}/{{release}} {{cluster_id}} {{version}} level {{level}}",
+                )
+            ],
+        ),
+        p.lines(
+            "Time left of certificates",
+            "Of each process, the share of the certificate's time that is left. Without TLS there is none, and "
+            "it jumps up when somebody renews one.",
+            p.SHARE,
+            [
+                p.query(
+                    p.or_none(
+                        f"ordercast_certificate_left_seconds{{{p.NODE}}}"
+                        f" / ordercast_certificate_lifetime_seconds{{{p.NODE}}}",
+                        "instance",
+                    ),
+                    "{{instance}} {{towards}}",
+                )
+            ],
+            (0.03, 0.15),
+            low_is_bad=True,
         ),
     ]

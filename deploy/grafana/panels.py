@@ -21,10 +21,15 @@ from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models.heatmap import HeatmapColorMode, HeatmapColorScale
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
+from deploy.installations import LABELS, chosen
+
 TAG = "ordercast"
 PROMETHEUS = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
 
-#: What series are chosen by, for metrics of domains, of groups, and of processes.
+FIRING = 'ALERTS{alertname=~"Ordercast.*", alertstate="firing"}'
+#: What all series are chosen by: several installations may be in one Prometheus.
+INSTALLATION = ", ".join(f'{label}=~"${label}"' for label in LABELS)
+#: What series are chosen by beside that, for metrics of domains, of groups, and of processes.
 DOMAIN = 'domain=~"$domain"'
 GROUP = f'{DOMAIN}, group=~"$group"'
 NODE = 'instance=~"$node"'
@@ -49,7 +54,7 @@ def query(expression: str, legend: str = "", *, exemplars: bool = False, ref: st
     return (
         prometheus.Dataquery()
         .datasource(PROMETHEUS)
-        .expr(expression)
+        .expr(chosen(expression, INSTALLATION))
         .legend_format(legend or "__auto")
         .range()
         .exemplar(exemplars)
@@ -59,8 +64,8 @@ def query(expression: str, legend: str = "", *, exemplars: bool = False, ref: st
 
 def latest(expression: str, legend: str = "") -> prometheus.Dataquery:
     """Only how it is now."""
-    found = prometheus.Dataquery().datasource(PROMETHEUS).expr(expression).legend_format(legend or "__auto")
-    return found.instant().ref_id("A")
+    found = prometheus.Dataquery().datasource(PROMETHEUS).expr(chosen(expression, INSTALLATION))
+    return found.legend_format(legend or "__auto").instant().ref_id("A")
 
 
 def quantile(share: float, histogram: str, chosen: str, by: str = "") -> str:
@@ -84,9 +89,13 @@ def rate(metric: str, chosen: str, by: str = "") -> str:
     return f"sum{grouped} (rate({metric}{{{chosen}}}[$__rate_interval]))"
 
 
-def or_none(expression: str) -> str:
-    """A counter of what has never happened has no series; that is no reason for an empty panel."""
-    return f"{expression} or vector(0)"
+def or_none(expression: str, label: str = "") -> str:
+    """A counter of what has never happened has no series; that is no reason for an empty panel.
+
+    Where series have labels, the zero gets a name in one of them, and is there only until there is something else.
+    """
+    zero = f'label_replace(vector(0), "{label}", "none so far", "", "")' if label else "vector(0)"
+    return f"{expression} or on () {zero}"
 
 
 # ------------------------------------------------------------------------------------------------------- panels
@@ -257,13 +266,18 @@ def states(
 # --------------------------------------------------------------------------------------------------- dashboards
 
 
-def choice(name: str, text: str, values: str) -> dashboard.QueryVariable:
+def values(series: str, label: str) -> str:
+    """Those that a label has in the installations that are chosen."""
+    return f"label_values({chosen(series, INSTALLATION)}, {label})"
+
+
+def choice(name: str, text: str, asked: str) -> dashboard.QueryVariable:
     """A variable of which several values can be chosen, or all."""
     return (
         dashboard.QueryVariable(name)
         .label(text)
         .datasource(PROMETHEUS)
-        .query({"query": values, "refId": name})
+        .query({"query": asked, "refId": name})
         .refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(model.VariableSort.ALPHABETICAL_ASC)
         .multi(True)
@@ -288,10 +302,13 @@ def board(uid: str, title: str, description: str) -> dashboard.Dashboard:
         .refresh("10s")
         .timezone("browser")
         .with_variable(dashboard.DatasourceVariable("datasource").label("Data source").type("prometheus"))
-        .with_variable(choice("domain", "Domain", "label_values(ordercast_group_available, domain)"))
-        .with_variable(choice("group", "Group", f"label_values(ordercast_group_available{{{DOMAIN}}}, group)"))
-        .with_variable(choice("node", "Node", "label_values(ordercast_host_waiting, instance)"))
-        .annotation(firing.expr('ALERTS{alertname=~"Ordercast.*", alertstate="firing"}'))
+        .with_variable(choice("cluster", "Cluster", "label_values(ordercast_info, cluster)"))
+        .with_variable(choice("namespace", "Namespace", "label_values(ordercast_info, namespace)"))
+        .with_variable(choice("release", "Release", "label_values(ordercast_info, release)"))
+        .with_variable(choice("domain", "Domain", values("ordercast_group_available", "domain")))
+        .with_variable(choice("group", "Group", values(f"ordercast_group_available{{{DOMAIN}}}", "group")))
+        .with_variable(choice("node", "Node", values("ordercast_host_waiting", "instance")))
+        .annotation(firing.expr(chosen(FIRING, INSTALLATION)))
         .link(others.as_dropdown(False).include_vars(True).keep_time(True))
     )
 

@@ -56,7 +56,7 @@ def findings() -> list:
             "Violations, by kind",
             "order, gap, duplicate, offset or key. Both traces are in the audit table.",
             p.COUNT,
-            [p.query(p.or_none(f"sum by (violation) ({violations})"), "{{violation}}")],
+            [p.query(p.or_none(f"sum by (violation) ({violations})", "violation"), "{{violation}}")],
             (0.5, 1),
             width=8,
         ),
@@ -115,7 +115,11 @@ def streams() -> list:
             "Dead letters, by reason",
             "Records that were set aside, since the job began.",
             p.COUNT,
-            [p.query(p.or_none("sum by (reason) (ordercast_analytics_dead_letters_total)"), "{{reason}}")],
+            [
+                p.query(
+                    p.or_none("sum by (reason) (ordercast_analytics_dead_letters_total)", "reason"), "{{reason}}"
+                )
+            ],
             width=8,
         ),
     ]
@@ -138,7 +142,7 @@ def spool() -> list:
             p.REQUESTS,
             [
                 p.query(
-                    p.or_none("sum by (reason) (rate(ordercast_spool_refused_total[$__rate_interval]))"),
+                    p.or_none("sum by (reason) (rate(ordercast_spool_refused_total[$__rate_interval]))", "reason"),
                     "{{reason}}",
                 ),
                 p.query("sum(rate(ordercast_spool_repeated_total[$__rate_interval]))", "there already", ref="B"),
@@ -182,7 +186,9 @@ def spool() -> list:
             [
                 p.query("sum by (instance) (ordercast_spool_segments)", "{{instance}}"),
                 p.query(
-                    p.or_none("sum by (instance) (ordercast_spool_corrupt_total)"), "{{instance}} damaged", ref="B"
+                    p.or_none("sum by (instance) (ordercast_spool_corrupt_total)", "instance"),
+                    "{{instance}} damaged",
+                    ref="B",
                 ),
             ],
             width=8,

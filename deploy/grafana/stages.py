@@ -12,7 +12,7 @@ def build() -> Dashboard:
     board = p.board(
         UID, "latency by stage", "Where on its way an envelope's time goes. Dots are traces that were kept."
     )
-    board = board.with_variable(p.choice("stage", "Stage", f"label_values({STAGE}_count{{{p.DOMAIN}}}, stage)"))
+    board = board.with_variable(p.choice("stage", "Stage", p.values(f"{STAGE}_count{{{p.DOMAIN}}}", "stage")))
     board = p.row(board, "The whole way", *whole())
     board = p.row(board, "Stages compared", *compared())
     # One for each stage that is chosen.

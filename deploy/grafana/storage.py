@@ -91,7 +91,12 @@ def consensus() -> list:
             "How often acceptors were asked to vote on a number. More rounds than decisions: several "
             "coordinators compete.",
             p.PER_SECOND,
-            [p.query(p.or_none(p.rate("ordercast_consensus_rounds_total", chosen, "instance")), "{{instance}}")],
+            [
+                p.query(
+                    p.or_none(p.rate("ordercast_consensus_rounds_total", chosen, "instance"), "instance"),
+                    "{{instance}}",
+                )
+            ],
             width=8,
         ),
     ]
@@ -141,7 +146,7 @@ def frames() -> list:
             p.PER_SECOND,
             [
                 p.query(
-                    p.or_none(p.rate("ordercast_inputs_refused_total", p.NODE, "instance, reason")),
+                    p.or_none(p.rate("ordercast_inputs_refused_total", p.NODE, "instance, reason"), "reason"),
                     "{{instance}} {{reason}}",
                 )
             ],
@@ -158,7 +163,7 @@ def telemetry() -> list:
             p.RECORDS,
             [
                 p.query(
-                    p.or_none(p.rate("ordercast_telemetry_sent_total", p.NODE, "instance, signal")),
+                    p.or_none(p.rate("ordercast_telemetry_sent_total", p.NODE, "instance, signal"), "signal"),
                     "{{instance}} {{signal}}",
                 )
             ],
@@ -170,7 +175,7 @@ def telemetry() -> list:
             p.RECORDS,
             [
                 p.query(
-                    p.or_none(p.rate("ordercast_telemetry_dropped_total", p.NODE, "instance, signal")),
+                    p.or_none(p.rate("ordercast_telemetry_dropped_total", p.NODE, "instance, signal"), "signal"),
                     "{{instance}} {{signal}}",
                 )
             ],

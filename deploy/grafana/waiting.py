@@ -123,7 +123,8 @@ def behind() -> list:
             [
                 p.query(
                     p.or_none(
-                        f"sum by (domain, group) (ordercast_analytics_unavailable_seconds_total{{{p.GROUP}}})"
+                        f"sum by (domain, group) (ordercast_analytics_unavailable_seconds_total{{{p.GROUP}}})",
+                        "group",
                     ),
                     "{{domain}}/{{group}}",
                 )

@@ -1,7 +1,13 @@
-"""A chart can only read what is inside it: dashboards, rules and alerts are copied there."""
+"""A chart can only read what is inside it: dashboards, rules and alerts are copied there.
+
+Rules and alerts are changed on the way: they are of one installation alone, and the chart says of which.
+"""
 
 from pathlib import Path
 
+import yaml
+
+from deploy.installations import of_one_installation
 from deploy.kubernetes.rendering import CHART, ROOT
 
 FILES = CHART / "files"
@@ -15,10 +21,18 @@ SOURCES = (
 def copies() -> dict[Path, str]:
     """By where they belong."""
     return {
-        FILES / folder / path.name: path.read_text()
+        FILES / folder / path.name: copied(path)
         for folder, source, pattern in SOURCES
         for path in sorted(source.glob(pattern))
     }
+
+
+def copied(path: Path) -> str:
+    if path.suffix != ".yml":
+        return path.read_text()
+    head = f"# Made from {path.relative_to(ROOT)} by `make helm`; not edited.\n"
+    rules = of_one_installation(yaml.safe_load(path.read_text()))
+    return head + yaml.safe_dump(rules, sort_keys=False, width=115)
 
 
 def there() -> dict[Path, str]:

@@ -69,7 +69,7 @@ def assert_view_synchrony(cluster: LocalCluster, groups: Sequence[str], *, is_at
 def holder_of(cluster: LocalCluster, group: str) -> str:
     """Of the token, as a replica that answers says."""
     described = ask(cluster, lambda connection: connection.describe_group(group))
-    holders: list[str] = [replica.log.token_holder for replica in described.replicas if replica.log.token_holder]
+    holders: list[str] = [replica.log.orderer for replica in described.replicas if replica.log.orderer]
     return holders[0]
 
 

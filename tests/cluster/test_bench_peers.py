@@ -10,13 +10,13 @@ import pytest
 from ordercast.bench.meter import Meter
 from ordercast.bench.peers import etcd, nats
 from ordercast.bench.peers.installed import missing
-from ordercast.bench.plan import Groups, Plan, pattern_named
-from ordercast.bench.servers import BenchError, Process, Servers, processes
+from ordercast.bench.plan import BenchPlan, Groups, pattern_named
+from ordercast.bench.servers import BenchError, PeerProcess, Servers, processes
 from ordercast.bench.systems import PEERS
-from ordercast.bench.trial import Trial, run
+from ordercast.bench.trial import BenchTrial, run
 
 ROOT = Path(__file__).parents[2]
-PLAN = Plan(messages=300)
+PLAN = BenchPlan(messages=300)
 IN_FLIGHT = 8
 PATIENCE_S = 60.0
 
@@ -40,7 +40,7 @@ def is_gone(pid: int) -> bool:
     return not Path(f"/proc/{pid}").exists()
 
 
-async def acknowledged(peer: str, servers: Servers, plan: Plan) -> int:
+async def acknowledged(peer: str, servers: Servers, plan: BenchPlan) -> int:
     """Publishes a few hundred messages; how many were acknowledged, to the last."""
     meter, stop = Meter(), asyncio.Event()
     pattern = pattern_named("same", plan)
@@ -54,15 +54,15 @@ async def acknowledged(peer: str, servers: Servers, plan: Plan) -> int:
     return meter.acknowledged
 
 
-async def stored_in_etcd(servers: Servers, plan: Plan) -> list[int]:
+async def stored_in_etcd(servers: Servers, plan: BenchPlan) -> list[int]:
     return [etcd.stored(servers, group) for group in pattern_named("same", plan).groups]
 
 
-async def stored_in_nats(servers: Servers, plan: Plan) -> list[int]:
+async def stored_in_nats(servers: Servers, plan: BenchPlan) -> list[int]:
     return [await nats.stored(servers)]
 
 
-STORED: dict[str, Callable[[Servers, Plan], Coroutine[Any, Any, list[int]]]] = {
+STORED: dict[str, Callable[[Servers, BenchPlan], Coroutine[Any, Any, list[int]]]] = {
     "etcd": stored_in_etcd,
     "nats": stored_in_nats,
 }
@@ -72,7 +72,7 @@ STORED: dict[str, Callable[[Servers, Plan], Coroutine[Any, Any, list[int]]]] = {
 def test_what_was_acknowledged_is_there_and_in_the_end_no_process_is(
     peer: str, groups: int, tmp_path: Path
 ) -> None:
-    plan = Plan(groups=groups)
+    plan = BenchPlan(groups=groups)
 
     async def publish_and_count() -> tuple[int, list[int]]:
         return await acknowledged(peer, servers, plan), await STORED[peer](servers, plan)
@@ -91,7 +91,7 @@ def test_a_peer_is_measured_as_our_own_system_is(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     said: list[str] = []
-    (row,) = run(Trial(peer, "same", (IN_FLIGHT,)), PLAN, said.append)
+    (row,) = run(BenchTrial(peer, "same", (IN_FLIGHT,)), PLAN, said.append)
     assert row.case == (peer, "same", IN_FLIGHT)
     assert row.messages_per_second > 0
     assert 0 < row.p50_ms <= row.p99_ms
@@ -138,7 +138,7 @@ def test_a_server_that_ends_by_itself_is_told_with_its_last_words(tmp_path: Path
             process.check()
 
     with processes() as started:
-        process = Process("talker", ["sh", "-c", "echo no such option; exit 3"], tmp_path / "talker.log")
+        process = PeerProcess("talker", ["sh", "-c", "echo no such option; exit 3"], tmp_path / "talker.log")
         started.append(process)
         with pytest.raises(BenchError, match="talker ended with 3: no such option"):
             wait_for_it()

@@ -9,7 +9,7 @@ from tests.cluster.asking import raw
 from tests.cluster.trial import Progress, gateway_of, others_than, run_trial, start_again
 
 SMALL = ("small-1", "small-2")
-DEADLINE_S = 5.0
+DEADLINE_S = 2.0
 
 
 def test_messages_to_a_group_without_a_quorum_wait_and_other_groups_go_on(make_cluster):

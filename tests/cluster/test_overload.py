@@ -4,7 +4,7 @@ import asyncio
 import time
 
 import ordercast
-from ordercast.bench.flood import STREAMS, Offer, Outcome, Stream
+from ordercast.bench.flood import STREAMS, FloodOutcome, FloodStream, Offer
 from ordercast.local.cluster import LocalCluster
 from ordercast.local.setup import create_groups
 from ordercast.local.usage import rss_anon_mb
@@ -20,16 +20,16 @@ POLITE_MESSAGES = 400
 GROWTH_MB_MAX = 200.0
 
 
-def is_felt(outcome: Outcome) -> bool:
+def is_felt(outcome: FloodOutcome) -> bool:
     return outcome.acknowledged > 0 and outcome.refused > 0
 
 
-async def flood_and_publish(cluster: LocalCluster) -> tuple[Outcome, list[ordercast.Receipt]]:
+async def flood_and_publish(cluster: LocalCluster) -> tuple[FloodOutcome, list[ordercast.Receipt]]:
     """A flood at every gateway, and beside it one client that keeps to its credits."""
-    outcome = Outcome()
+    outcome = FloodOutcome()
     begun = time.time()
     offer = Offer(tuple(cluster.gateways), GROUPS, 16, 0.0, begun + FLOOD_S_MAX)
-    streams = [Stream(address, offer, outcome) for address in offer.gateways for _ in range(STREAMS)]
+    streams = [FloodStream(address, offer, outcome) for address in offer.gateways for _ in range(STREAMS)]
     floods = [asyncio.create_task(stream.open_loop(MESSAGES_PER_SECOND / len(streams))) for stream in streams]
     async with ordercast.connect(*cluster.gateways, in_flight_max=32) as polite:
         soon = [await polite.publish_soon(b"polite %d" % number, to=GROUPS) for number in range(POLITE_MESSAGES)]

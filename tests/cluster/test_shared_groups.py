@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 import ordercast
-from ordercast.errors import NotFound
-from ordercast.local.cluster import LocalCluster
+from ordercast.local.cluster import LocalCluster, wait_until
 from ordercast.local.setup import create_groups
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import PublishRequest
-from tests.cluster.asking import CALL_S_MAX, assert_replicas_agree, in_time, payloads, raw, read_all
+from ordercast.v1.membership_pb2 import Retention
+from tests.cluster.asking import CALL_S_MAX, assert_replicas_agree, bounds, in_time, payloads, raw, read_all
 from tests.cluster.changing import ask
 from tests.cluster.conftest import MakeCluster
 from tests.cluster.trial import Progress, run_trial, start_again
@@ -86,7 +86,11 @@ def test_a_reader_begins_where_it_says_and_a_cursor_where_it_ended(cluster: Loca
         with oc.subscribe(group, start="earliest", cursor="reader") as deliveries:
             for _ in range(middle):
                 next(deliveries).ack()
-        assert oc.cursors(group, "reader")[0].offset == middle
+        ((cursor, lag),) = oc.describe_cursors(group, "reader")
+        assert cursor.offset == middle
+        assert lag is not None
+        assert lag.messages == len(everything) - middle
+        assert lag.HasField("age_ms")
         with oc.subscribe(group, cursor="reader", stop_at_end=True) as deliveries:
             assert [(delivery.offset, delivery.payload) for delivery in deliveries] == everything[middle:]
 
@@ -113,7 +117,7 @@ def test_a_repetition_through_another_gateway_gets_the_first_offsets(cluster: Lo
 def test_a_group_that_is_made_again_begins_anew_and_takes_what_its_producers_go_on_with(
     cluster: LocalCluster, is_beside: bool
 ) -> None:
-    """In the same cell, or in one of its own: then a publish is refused before the producer asks again."""
+    """In the same cell, or in one of its own: then the producer's messages are numbered anew there."""
     name = "again-beside" if is_beside else "again-apart"
     ask(cluster, lambda oc: oc.create_group(name, beside="u"))
 
@@ -126,16 +130,29 @@ def test_a_group_that_is_made_again_begins_anew_and_takes_what_its_producers_go_
             while name in [group.name for group in await oc.groups()]:
                 await asyncio.sleep(LOOK_S)
             await oc.create_group(name, beside="u" if is_beside else "", own_cell=not is_beside)
-            try:
-                after = await oc.publish(b"after", to=[name])
-            except NotFound:
-                assert not is_beside
-                after = await oc.publish(b"after", to=[name])
+            after = await oc.publish(b"after", to=[name])
             return before.offsets[name], after.offsets[name]
 
     assert in_time(go_on()) == (2, 0)
     for gateway in cluster.gateways:
         assert payloads(gateway, name) == [b"after"]
+
+
+def test_a_group_keeps_its_own_retention_beside_others_that_keep_all(cluster: LocalCluster) -> None:
+    """Where it begins moves at every replica; what is left has no gap."""
+    kept, messages = 20_000, 60
+    with ordercast.connect_sync(*cluster.gateways) as oc:
+        oc.create_group("short", beside="u", retention=Retention(bytes=kept))
+        for number in range(messages):
+            oc.publish((b"%d" % number).ljust(1000, b"."), to=["short"])
+            oc.publish(b"beside %d" % number, to=["v"])
+    before = bounds(cluster.gateways[0], "v")
+    wait_until("it begins later", lambda: min(f for f, _ in bounds(cluster.gateways[0], "short")) > 0, 60.0)
+    for gateway in cluster.gateways:
+        left = [delivery.offset for delivery in read_all(gateway, "short")]
+        assert left == list(range(left[0], messages))
+        assert left[0] > 0
+    assert bounds(cluster.gateways[0], "v") == before
 
 
 def test_all_replicas_show_the_same_in_the_end(cluster: LocalCluster) -> None:

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from ordercast.bench import stages
-from ordercast.bench.plan import Plan
+from ordercast.bench.plan import BenchPlan
 
 
 def test_every_stage_of_an_envelope_is_found_and_they_add_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    ways = stages.follow(Plan(seconds=3.0), 8, lambda text: None)
+    ways = stages.follow(BenchPlan(seconds=3.0), 8, lambda text: None)
     assert ways
     for way in ways:
         spent_s = way.spent_s()

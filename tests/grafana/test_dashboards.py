@@ -7,12 +7,13 @@ import pytest
 import yaml
 
 from deploy.grafana.generate import dashboards as generated
+from deploy.installations import LABELS
 from tests.grafana.committed import FOLDER, Panel, dashboards, panels, panels_of
 from tests.prometheus.expressions import errors, labels_of_metrics, names_in, recorded
 from tests.tidy.rules import ROOT
 
 PROVISIONING = ROOT / "deploy" / "grafana" / "provisioning"
-VARIABLES = {"datasource", "domain", "group", "node"}
+VARIABLES = {"datasource", *LABELS, "domain", "group", "node"}
 
 
 def test_the_committed_dashboards_are_those_that_the_code_makes():
@@ -59,6 +60,23 @@ def test_what_is_shown_can_be_chosen(uid: str):
         for name in re.findall(r"\$(\w+)", expression)
     }
     assert used - variables <= {"__rate_interval"}
+
+
+def test_every_query_is_of_the_installations_that_are_chosen():
+    """All series of all panels, and what can be chosen in all other variables."""
+    asked = [expression for panel in panels() for expression in panel.expressions]
+    for dashboard in dashboards().values():
+        for variable in dashboard["templating"]["list"]:
+            if variable["type"] == "query" and variable["name"] not in LABELS:
+                asked.append(variable["query"]["query"])
+    assert [text for text in asked if not chooses_everywhere(text)] == []
+    assert not chooses_everywhere("sum(ordercast_nodes)")
+
+
+def chooses_everywhere(expression: str) -> bool:
+    chooser = ", ".join(f'{label}=~"${label}"' for label in LABELS)
+    series = len(re.findall(r"ordercast_\w+|\bprocess_\w+|\bup\b|ALERTS", re.sub(r'"[^"]*"', "", expression)))
+    return 0 < series == expression.count(chooser)
 
 
 def test_panels_ask_only_for_what_is_emitted():

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from deploy.installations import LABELS
 from ordercast.local.cluster import wait_until
 from ordercast.telemetry.schema.model import load
 from tests.grafana.committed import Panel, panels
@@ -17,6 +18,10 @@ from tests.prometheus.expressions import labels_of_metrics, names_in, recorded
 SHOWN_S_MAX = 400.0
 #: What is in order does not happen here: panels about it show none, by their own words (`or vector(0)`, `* 0`).
 RARE = {
+    "ordercast_certificate_left_seconds",
+    "ordercast_certificate_lifetime_seconds",
+    "ordercast_cursor_lag",
+    "ordercast_cursor_age_seconds",
     "ordercast_inputs_refused_total",
     "ordercast_telemetry_dropped_total",
     "ordercast_spool_refused_total",
@@ -85,7 +90,7 @@ def substituted(panel: Panel, stages: list[str]) -> list[str]:
     chosen = stages if panel.body.get("repeat") == "stage" else [".*"]
     found = []
     for expression in panel.expressions:
-        for name in ("domain", "group", "node"):
+        for name in (*LABELS, "domain", "group", "node"):
             expression = expression.replace(f"${name}", ".*")
         expression = expression.replace("$__rate_interval", "20s")
         found += [expression.replace("$stage", stage) for stage in chosen]

@@ -212,14 +212,30 @@ def test_without_the_telemetry_service_it_goes_elsewhere_or_nowhere(
 
 def test_settings_reach_the_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """Large numbers, fractions and lists too: Helm writes some of them in its own way."""
-    for workload in nodes("production").values():
+    volumes_gib = {"membership": 2, "consensus": 5, "sequencer": 200, "gateway": 1}
+    for name, workload in nodes("production").items():
         with monkeypatch.context() as scope:
             given = node_settings(started(workload, scope, tmp_path))
         assert given.drain_s == 20
-        assert given.storage.map_bytes == 128 << 30
+        # As large as the volume.
+        assert given.storage.map_bytes == volumes_gib[name] << 30
         assert given.telemetry.sampling_by_domain == ("payments=0.1",)
     workload = workloads(objects("production"))["telemetry"]
     assert telemetry_settings(started(workload, monkeypatch, tmp_path)).retention_bytes == 50 << 30
+
+
+@pytest.mark.parametrize(
+    ("size", "found"),
+    [("20Gi", 20 << 30), ("500M", 500_000_000), ("1.5Ti", 3 << 39), ("2T", 2 * 10**12)],
+)
+def test_a_store_may_grow_as_large_as_its_volume_unless_it_is_told(
+    size: str, found: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    workload = nodes("default", f"sequencer.persistence.size={size}")["sequencer"]
+    with monkeypatch.context() as scope:
+        assert node_settings(started(workload, scope, tmp_path)).storage.map_bytes == found
+    told = nodes("default", "settings.storage.map_bytes=33554432000", f"sequencer.persistence.size={size}")
+    assert node_settings(started(told["sequencer"], monkeypatch, tmp_path)).storage.map_bytes == 33554432000
 
 
 @pytest.mark.parametrize(("given", "found"), [("0.25", 0.25), ("1", 1.0), ("0.000001", 1e-6), ("3600", 3600.0)])

@@ -9,8 +9,10 @@ import pytest
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.machine import TimerFired
 from ordercast.protocols.isis import records
+from ordercast.protocols.isis.protocol import ISIS
 from ordercast.protocols.isis.stability import STABILITY_TIMER
 from ordercast.v1.isis_pb2 import Cast, Stability, SyncedRow
+from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse
 from tests.unit.isis_host import Company
 
 #: n3 has the token.
@@ -32,6 +34,23 @@ def test_5_3_a_cast_is_k_stable_when_it_is_known_to_be_on_k_disks() -> None:
     assert company.era("n1").synced_by((0, 1)) == 2
     company.sync("n3")
     assert company.era("n1").synced_by((0, 1)) == 3
+
+
+def test_a_description_of_the_log_says_which_casts_of_the_installed_view_are_in_it() -> None:
+    company = Company(ONE)
+    company.cast("n1", "a", "m1")
+    company.cast("n2", "a", "m2")
+    found = DescribeReplicaResponse(position=2)
+    company.machine("n3").describe("a", found)
+    assert ISIS.causal is not None
+    there = ISIS.causal.in_log("a", found.protocol)
+    assert there is not None
+    assert (there.view, there.counts) == (1, {0: 1, 1: 1})
+    assert [(fact.name, fact.value) for fact in found.facts] == [("installed", "1"), ("token", "n3")]
+    assert (found.orderer, found.facts_number) == ("n3", 1)
+    assert ISIS.causal.in_log("a", b"") is None
+    with pytest.raises(RemoteProtocolError):
+        ISIS.causal.in_log("a", b"\xff")
 
 
 def test_5_3_a_process_says_what_it_has_only_when_its_disk_has_it() -> None:

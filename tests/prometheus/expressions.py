@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from deploy.installations import LABELS
 from ordercast.telemetry.schema.model import load
 from tests.prometheus.programs import CONFIG
 
@@ -17,7 +18,7 @@ LABEL = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)")
 #: What Prometheus adds to histograms.
 OF_HISTOGRAMS = ("_bucket", "_sum", "_count")
 #: What Prometheus adds to everything, or to its own series.
-OF_PROMETHEUS = {"instance", "job", "le", "alertname", "alertstate", "severity"}
+OF_PROMETHEUS = {"instance", "job", "le", "alertname", "alertstate", "severity", *LABELS}
 
 
 def rules(path: Path) -> list[dict]:

@@ -41,12 +41,14 @@ def test_runs_have_all_that_is_hard():
 
 
 def test_a_seed_is_a_run():
-    assert run_one(7, protocol="isis").digest == run_one(7, protocol="isis").digest
-    assert run_one(7, protocol="isis").digest != run_one(8, protocol="isis").digest
+    assert run_one(2, protocol="isis").digest == run_one(2, protocol="isis").digest
+    assert run_one(2, protocol="isis").digest != run_one(6, protocol="isis").digest
 
 
-def test_the_order_of_hashes_has_no_effect():
-    code = "from ordercast.sim.campaign import run_many; print(run_many(range(1, 13), 1, protocol='isis').digest)"
+@pytest.mark.parametrize(("first", "end"), [(1, 5), pytest.param(5, 13, marks=pytest.mark.long)])
+def test_the_order_of_hashes_has_no_effect(first, end):
+    run = f"run_many(range({first}, {end}), 1, protocol='isis')"
+    code = f"from ordercast.sim.campaign import run_many; print({run}.digest)"
     digests = {
         subprocess.run(
             [sys.executable, "-c", code],

@@ -261,10 +261,10 @@ MISTAKES: list[list[tuple[Any, str, Callable[..., Any]]]] = [
         (view_duties, "next_view", whoever_is_there),
     ],
     [(view_duties, "may_complete", complete_with_one)],
-    [(view_duties._Round, "_reported", reports_of_any_view)],
-    [(view_duties._Round, "_candidates", newcomers_never)],
+    [(view_duties._ViewRound, "_reported", reports_of_any_view)],
+    [(view_duties._ViewRound, "_candidates", newcomers_never)],
     # About one seed in forty shows it.
-    pytest.param([(view_duties._Round, "_candidates", newcomers_wait_for_ever)], marks=pytest.mark.long),
+    pytest.param([(view_duties._ViewRound, "_candidates", newcomers_wait_for_ever)], marks=pytest.mark.long),
 ]
 
 

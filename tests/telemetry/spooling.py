@@ -16,20 +16,20 @@ from ordercast.runtime.telemetry.exposition import Exposition
 from ordercast.telemetry.meters import Meters
 from ordercast.telemetry.spool import layout
 from ordercast.telemetry.spool.frames import Frame, header, scan
-from ordercast.telemetry.spool.intake import Limits
+from ordercast.telemetry.spool.intake import IntakeLimits
 from ordercast.telemetry.spool.spool import Keeping, Spool
 from tests.telemetry.process import WAIT_S_MAX
 
-LIMITS = Limits(segment_bytes=1 << 20, seal_s=0.05, queue_bytes_max=16 << 20, reserve_bytes=0)
+LIMITS = IntakeLimits(segment_bytes=1 << 20, seal_s=0.05, queue_bytes_max=16 << 20, reserve_bytes=0)
 #: Nothing is closed by itself.
-SLOW = Limits(segment_bytes=1 << 30, seal_s=3600.0, queue_bytes_max=16 << 20, reserve_bytes=0)
+SLOW = IntakeLimits(segment_bytes=1 << 30, seal_s=3600.0, queue_bytes_max=16 << 20, reserve_bytes=0)
 KEEPING = Keeping(retention_bytes=1 << 40, retention_age_s=None, unsealed_bytes_max=1 << 40)
 
 
 class Opened:
     """A spool, and what it counts."""
 
-    def __init__(self, directory: Path, limits: Limits = LIMITS, keeping: Keeping = KEEPING) -> None:
+    def __init__(self, directory: Path, limits: IntakeLimits = LIMITS, keeping: Keeping = KEEPING) -> None:
         told = meters.Meters()
         self.registry = CollectorRegistry()
         self.registry.register(Exposition(told))
@@ -51,7 +51,9 @@ class Opened:
 
 
 @contextlib.asynccontextmanager
-async def opened(directory: Path, limits: Limits = LIMITS, keeping: Keeping = KEEPING) -> AsyncIterator[Opened]:
+async def opened(
+    directory: Path, limits: IntakeLimits = LIMITS, keeping: Keeping = KEEPING
+) -> AsyncIterator[Opened]:
     one = Opened(directory, limits, keeping)
     one.spool.start()
     try:

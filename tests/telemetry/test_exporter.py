@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.logs.v1 import logs_service_pb2, logs_service
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from ordercast.runtime.telemetry import otlp
-from ordercast.runtime.telemetry.exporter import LOGS, RECORDS_PER_REQUEST, Exporter, Queue
+from ordercast.runtime.telemetry.exporter import LOGS, RECORDS_PER_REQUEST, Exporter, SignalQueue
 from ordercast.runtime.telemetry.meters import Meters
 from ordercast.telemetry.schema import names
 
@@ -123,7 +123,7 @@ def test_a_full_queue_loses_its_oldest_and_counts_them():
 
 
 def test_what_was_dropped_while_it_was_on_its_way_is_not_taken_off_twice():
-    queue = Queue(LOGS, 3)
+    queue = SignalQueue(LOGS, 3)
     for number in range(3):
         queue.add(number)
     first = queue.first()
@@ -134,7 +134,7 @@ def test_what_was_dropped_while_it_was_on_its_way_is_not_taken_off_twice():
 
 
 def test_a_record_counts_for_as_many_as_it_stands_for():
-    queue = Queue(LOGS, 100)
+    queue = SignalQueue(LOGS, 100)
     queue.add("few", 30)
     queue.add("many", 90)
     assert ([record for record, _ in queue.waiting], queue.count, queue.dropped) == (["many"], 90, 30)

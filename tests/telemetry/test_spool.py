@@ -12,7 +12,7 @@ from ordercast.telemetry.spool import lately as spool_lately
 from ordercast.telemetry.spool import layout, recovery, sealing
 from ordercast.telemetry.spool.catalogue import MERGE_COUNT, Catalogue
 from ordercast.telemetry.spool.frames import Damage, Frame, header, scan
-from ordercast.telemetry.spool.intake import BusyError, FullError, Limits
+from ordercast.telemetry.spool.intake import BusyError, FullError, IntakeLimits
 from ordercast.telemetry.spool.lately import KEPT_S, Lately
 from ordercast.telemetry.spool.pieces import OutOfRangeError
 from ordercast.telemetry.spool.sealed import SealedFile, Segment
@@ -147,7 +147,7 @@ def test_a_directory_that_is_no_spool_of_ours_is_refused(tmp_path: Path, content
 def test_beyond_what_may_wait_nothing_is_taken(tmp_path: Path):
     payloads = [traffic.traces(range(first, first + 100)) for first in range(1000, 6100, 100)]
     waiting_max = 2 * max(map(len, payloads)) + 100
-    limits = Limits(segment_bytes=1 << 20, seal_s=0.05, queue_bytes_max=waiting_max, reserve_bytes=0)
+    limits = IntakeLimits(segment_bytes=1 << 20, seal_s=0.05, queue_bytes_max=waiting_max, reserve_bytes=0)
 
     async def go() -> None:
         async with opened(tmp_path / "s", limits) as one:
@@ -224,7 +224,7 @@ def test_beyond_what_may_wait_to_be_sealed_nothing_is_taken(tmp_path: Path, monk
 
 
 def test_without_room_on_the_disk_nothing_is_taken(tmp_path: Path):
-    limits = Limits(segment_bytes=1 << 20, seal_s=0.05, queue_bytes_max=1 << 20, reserve_bytes=1 << 60)
+    limits = IntakeLimits(segment_bytes=1 << 20, seal_s=0.05, queue_bytes_max=1 << 20, reserve_bytes=1 << 60)
 
     async def go() -> None:
         async with opened(tmp_path / "s", limits) as one:
@@ -278,7 +278,7 @@ def test_retention_by_age_may_leave_nothing_and_offsets_go_on(tmp_path: Path):
 
 def test_many_small_segments_become_few(tmp_path: Path):
     async def go() -> None:
-        async with opened(tmp_path / "s", Limits(1 << 20, 0.01, 1 << 20, 0)) as one:
+        async with opened(tmp_path / "s", IntakeLimits(1 << 20, 0.01, 1 << 20, 0)) as one:
             for turn in range(30):
                 await one.spool.take(LOGS, traffic.deliveries(10 * turn, 10), 10)
                 await readable(one, 10 * turn + 10)
@@ -325,7 +325,7 @@ def test_a_segment_that_cannot_be_merged_is_left_alone(tmp_path: Path):
 
 def test_a_reader_is_not_troubled_by_segments_that_are_merged_meanwhile(tmp_path: Path):
     async def go() -> None:
-        async with opened(tmp_path / "s", Limits(1 << 20, 0.01, 1 << 20, 0)) as one:
+        async with opened(tmp_path / "s", IntakeLimits(1 << 20, 0.01, 1 << 20, 0)) as one:
             for turn in range(40):
                 await one.spool.take(LOGS, traffic.deliveries(10 * turn, 10), 10)
                 end = one.spool.state.end

@@ -7,7 +7,7 @@ import pytest
 from ordercast.core.machine import Observe
 from ordercast.core.tracing import CONTEXT_BYTES, KEPT, root_id, trace_id
 from ordercast.runtime.telemetry.meters import Meters
-from ordercast.runtime.telemetry.ring import Delivered
+from ordercast.runtime.telemetry.ring import DeliveredHere
 from ordercast.runtime.telemetry.tracing import FAILED_PER_S_MAX, WANTED_MAX, SpanRecord, Tracing
 from ordercast.telemetry.schema import names
 from ordercast.telemetry.schema.model import load
@@ -44,7 +44,7 @@ class Process:
         self.see(20.0, "timestamped", id_, since=19.0)
         self.see(21.0, "decided", id_, blocked_on="replica:n2")
         self.see(22.0, "predecessors", id_, group="a#1", blocked_on="replica:n3")
-        self.tracing.delivered("d", "a#1", id_, trace, Delivered(7, 70, 3, 123))
+        self.tracing.delivered("d", "a#1", id_, trace, DeliveredHere(7, 70, 3, 123))
         self.see(23.0, "delivered", id_, group="a#1", blocked_on="group:b#2")
 
     def told(self) -> dict[str, tuple[float, float]]:

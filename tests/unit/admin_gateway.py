@@ -41,7 +41,7 @@ from ordercast.v1.membership_pb2 import (
     RegisterNode,
 )
 from ordercast.v1.membership_pb2_grpc import MembershipServiceServicer, add_MembershipServiceServicer_to_server
-from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse
+from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse, ReplicaFact
 
 ALL = ("consensus", "gateway", "sequencer")
 STEP_S = 0.01
@@ -88,6 +88,8 @@ class Logs:
     def __init__(self) -> None:
         #: By node.
         self.positions: dict[str, int] = {}
+        #: What each of them says of its protocol.
+        self.facts: dict[str, str] = {}
 
     async def describe(self, group: Group) -> dict[str, DescribeReplicaResponse | str]:
         return {name: self._describe(name) for name in group.replicas}
@@ -96,7 +98,8 @@ class Logs:
         if name not in self.positions:
             return "UNAVAILABLE: nobody there"
         position = self.positions[name]
-        return DescribeReplicaResponse(position=position, next_offset=10 * position)
+        facts = [ReplicaFact(name=fact, value=value) for fact, value in self.facts.items()]
+        return DescribeReplicaResponse(position=position, next_offset=10 * position, facts=facts)
 
 
 class AdminGateway:

@@ -12,8 +12,9 @@ from ordercast.client.session import Session
 from ordercast.client.types import Receipt
 from ordercast.core.ids import envelope_id, order_key, pack_u64, unpack_u64
 from ordercast.gateway.producer import Producer, WaitingRequest
+from ordercast.gateway.rows import messages_of, rows_of
 from ordercast.protocols.celllog.idempotence import ProducerTable
-from ordercast.v1.common_pb2 import REFUSAL_FENCED, REFUSAL_UNSPECIFIED, Message, ProducerRange
+from ordercast.v1.common_pb2 import REFUSAL_FENCED, REFUSAL_UNSPECIFIED, Batch, Message, ProducerRange
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,
     PUBLISH_STATUS_INVALID_ARGUMENT,
@@ -79,7 +80,7 @@ class GatewayModel:
             request.epoch,
             groups,
             request.first_sequence,
-            list(request.messages),
+            rows_of(request, groups, messages_of(request)),
             request.unordered,
             request.open_token,
             b"",
@@ -152,7 +153,7 @@ class GatewayModel:
             producer=item.producer,
             groups=item.groups,
             first_sequence=item.first_sequence,
-            count=len(item.messages),
+            count=item.rows.messages,
             status=status,
             credits=self.credits,
             open_token=item.open_token,
@@ -198,7 +199,7 @@ class World:
             producer=item.producer,
             epoch=item.epoch,
             first_sequence=item.first_sequence,
-            count=len(item.messages),
+            count=item.rows.messages,
             open_token=item.open_token,
         )
         outcomes = {}
@@ -208,7 +209,8 @@ class World:
             for span in outcome.spans:
                 if not span.duplicate:
                     start = span.first_sequence - item.first_sequence
-                    log.extend(m.payload for m in item.messages[start : start + span.count])
+                    messages = Batch.FromString(item.rows.batch).messages
+                    log.extend(m.payload for m in messages[start : start + span.count])
             outcomes[group] = outcome
         return outcomes
 

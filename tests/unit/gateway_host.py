@@ -9,7 +9,8 @@ from ordercast.gateway.settings import GatewaySettings
 from ordercast.protocols.scalatom.submission import ScalatomSubmission
 from ordercast.v1.common_pb2 import Batch, Envelope, Message, RangeOutcome, Span
 from ordercast.v1.gateway_pb2 import PublishReply, PublishRequest
-from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDecided, EnvelopeDelivered, EnvelopeDurable
+from ordercast.v1.scalatom_pb2 import EnvelopeDecided, EnvelopeDurable
+from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDelivered
 from tests.unit.driving import Driven, key_of, sent, view_of
 
 VIEW = view_of({"a": "n1 n2 n3", "b": "n3 n4 n5", "c": "n6"})

@@ -4,7 +4,7 @@ from typing import Any
 
 from ordercast.core.machine import Effect
 from ordercast.v1.common_pb2 import Envelope
-from ordercast.v1.sequencer_pb2 import HandedOver, HandOver, HandOverAsk, RecTs
+from ordercast.v1.scalatom_pb2 import HandedOver, HandOver, HandOverAsk, RecTs
 from tests.unit.driving import envelope_of, next_view, sent, sent_when_durable
 from tests.unit.scalatom_host import VIEW, Host, told_in
 

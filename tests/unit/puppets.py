@@ -8,7 +8,7 @@ from ordercast.core.machine import ChannelReset, Effect, Event, Receive, Send, S
 from ordercast.sim.network import NetworkSettings
 from ordercast.sim.process import Process
 from ordercast.sim.world import World
-from ordercast.v1.sequencer_pb2 import HaveAsk, Pull
+from ordercast.v1.scalatom_pb2 import HaveAsk, Pull
 
 
 class Puppet:

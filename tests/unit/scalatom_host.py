@@ -13,17 +13,8 @@ from ordercast.protocols.scalatom.settings import Settings
 from ordercast.v1.common_pb2 import Envelope
 from ordercast.v1.consensus_pb2 import Decide
 from ordercast.v1.membership_pb2 import DomainView
-from ordercast.v1.sequencer_pb2 import (
-    Disseminate,
-    Gossip,
-    HistoryEntry,
-    LogChunk,
-    LogEntry,
-    RecTs,
-    Snapshot,
-    SnapshotAsk,
-    SnapshotPart,
-)
+from ordercast.v1.scalatom_pb2 import Gossip, HistoryEntry, RecTs
+from ordercast.v1.sequencer_pb2 import Disseminate, LogChunk, LogEntry, Snapshot, SnapshotAsk, SnapshotPart
 from tests.unit.driving import CONFIGURATION, Driven, envelope_of, key_of, sends, sent, sent_when_durable, view_of
 
 GROUPS = {"a": "n1 n2 n3", "b": "n1 n4 n5", "c": "n6"}

@@ -97,8 +97,8 @@ class SharedLogs:
             entry.bases.extend(bases)
             tally = Tally.of(cell, header, bases)
             tally.take(range_, range_.first_sequence, range_.first_sequence + range_.count)
-            entry.news.extend([tally.ends[group] - base for group, base in zip(groups, bases, strict=True)])
-            self.ends |= {group: end for group, end in tally.ends.items() if shares_cell(group)}
+            entry.news.extend([end - base for end, base in zip(tally.ends, bases, strict=True)])
+            self.ends |= {group: end for group, end in zip(groups, tally.ends, strict=True) if shares_cell(group)}
         if is_cast:
             entry.protocol = CastStamp(view=1, key=CastKey(member=0, number=position + 1)).SerializeToString()
         self.cells[cell].append(entry)

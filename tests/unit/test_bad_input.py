@@ -17,9 +17,7 @@ from ordercast.sim.world import World
 from ordercast.v1.common_pb2 import Envelope, Incarnation
 from ordercast.v1.consensus_pb2 import Accept, Decide, Prepare, Rejected, Round
 from ordercast.v1.gateway_pb2 import PublishRequest
-from ordercast.v1.sequencer_pb2 import (
-    Disseminate,
-    FetchLog,
+from ordercast.v1.scalatom_pb2 import (
     Gossip,
     GossipAsk,
     HandOver,
@@ -27,13 +25,10 @@ from ordercast.v1.sequencer_pb2 import (
     Have,
     HaveAsk,
     HistoryEntry,
-    LogChunk,
-    LogEntry,
     Pull,
     RecTs,
-    SnapshotAsk,
-    SnapshotPart,
 )
+from ordercast.v1.sequencer_pb2 import Disseminate, FetchLog, LogChunk, LogEntry, SnapshotAsk, SnapshotPart
 from tests.unit.driving import CONFIGURATION, LIVES, Driven, delivered, destinations, envelope_of, key_of, range_of
 from tests.unit.scalatom_host import VIEW, Host, chunk_of, log_entry
 

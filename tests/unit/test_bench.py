@@ -14,28 +14,28 @@ from rich.console import Console
 
 from ordercast.bench import cast_stages, cpu_profile, curves, during, stages, table, telemetry_cost
 from ordercast.bench.agenda import Agenda, rotated
-from ordercast.bench.comparison import Result
+from ordercast.bench.comparison import ComparisonResult
 from ordercast.bench.goals import Goal, judge, of_replays, of_telemetry
 from ordercast.bench.meter import Meter, Used
 from ordercast.bench.peers.installed import missing
-from ordercast.bench.plan import Plan, pattern_named
+from ordercast.bench.plan import BenchPlan, pattern_named
 from ordercast.bench.plot import draw_curves
-from ordercast.bench.report import Report
-from ordercast.bench.rows import Replay, Row, medians
+from ordercast.bench.report import BenchReport
+from ordercast.bench.rows import BenchRow, Replay, medians
 from ordercast.bench.saving import prefix_of, save, save_curves, save_report
 from ordercast.bench.servers import BenchError
-from ordercast.bench.steady import Outcome, Stretch, Timeline, joined
-from ordercast.bench.trial import Trial
+from ordercast.bench.steady import SteadyOutcome, Stretch, Timeline, joined
+from ordercast.bench.trial import BenchTrial
 from ordercast.bench.turns import Turns
 from ordercast.runtime.telemetry.envelope_stages import Marks
 from ordercast.v1.gateway_pb2 import DescribeGroupResponse
 
 ROOT = Path(__file__).parents[2]
-PLAN = Plan(seconds=5.0)
+PLAN = BenchPlan(seconds=5.0)
 
 
-def row(system: str, in_flight: int, rate: float, **others: Any) -> Row:
-    made = Row(system, "same", in_flight, rate, 2.0, 4.0, 1.0, 0.5, 40.0, 0, rate, rate)
+def row(system: str, in_flight: int, rate: float, **others: Any) -> BenchRow:
+    made = BenchRow(system, "same", in_flight, rate, 2.0, 4.0, 1.0, 0.5, 40.0, 0, rate, rate)
     return replace(made, **others)
 
 
@@ -73,12 +73,12 @@ MACHINE = {
 }
 
 
-def result(rows: list[Row]) -> Result:
+def result(rows: list[BenchRow]) -> ComparisonResult:
     agenda = Agenda(PLAN, ("same",), (1, 64, 1024), ("etcd", "nats"), repetitions=3)
-    return Result(agenda, rows, MACHINE)
+    return ComparisonResult(agenda, rows, MACHINE)
 
 
-def goals(rows: list[Row], plan: Plan = PLAN) -> dict[str, Goal]:
+def goals(rows: list[BenchRow], plan: BenchPlan = PLAN) -> dict[str, Goal]:
     return {goal.goal: goal for goal in judge(rows, plan)}
 
 
@@ -226,7 +226,7 @@ def test_repetitions_are_interleaved_and_begin_with_different_systems() -> None:
     assert [system for _, system in order[::3]] == ["ordercast", "etcd", "nats"]
     for repetition, turns in itertools.groupby(order, key=lambda turn: turn[0]):
         assert sorted(turns) == [(repetition, "etcd"), (repetition, "nats"), (repetition, "ordercast")]
-    assert rotated([Trial("etcd", "same", (1,))], 5) == [Trial("etcd", "same", (1,))]
+    assert rotated([BenchTrial("etcd", "same", (1,))], 5) == [BenchTrial("etcd", "same", (1,))]
 
 
 def test_patterns_say_who_publishes_where() -> None:
@@ -293,8 +293,11 @@ def replaced() -> list[dict[str, Any]]:
     stretches = [stretch(10.0, 1000, 0.1)]
     stretches += [stretch(5.0, 400, 0.2), stretch(1.0, 50, 0.6), stretch(10.0, 900, 0.1)]
     stretches += [stretch(5.0, 170, 0.2), stretch(1.0, 10, 0.7, failed=2), stretch(10.0, 800, 0.1)]
-    changes = [during.Change("node-3", "node-4", False, 2000, 3_000_000), during.Change("node-1", "node-3", True)]
-    return during.entries_of(changes, Outcome(stretches, 3330), [0.0, 1.0, 2.0, 2.5, 4.0, 5.0, 6.0, 7.0])
+    changes = [
+        during.ReplacedReplica("node-3", "node-4", False, 2000, 3_000_000),
+        during.ReplacedReplica("node-1", "node-3", True),
+    ]
+    return during.entries_of(changes, SteadyOutcome(stretches, 3330), [0.0, 1.0, 2.0, 2.5, 4.0, 5.0, 6.0, 7.0])
 
 
 def test_a_gap_between_receipts_counts_where_it_ends_and_the_warm_up_nowhere() -> None:
@@ -350,7 +353,7 @@ CASTING = replace(PLAN, protocol="isis", ordering="causal")
 HALF = "1 in flight, one group: p50 ms of CBCAST, half of SCALATOM's"
 
 
-def in_turns(cbcast_ms: float, scalatom_ms: float = 4.0) -> list[Row]:
+def in_turns(cbcast_ms: float, scalatom_ms: float = 4.0) -> list[BenchRow]:
     return [
         row("ordercast", 1, 100.0, pattern="one", p50_ms=cbcast_ms),
         row("scalatom", 1, 100.0, pattern="one", p50_ms=scalatom_ms),
@@ -443,7 +446,7 @@ def described(*holders: str) -> DescribeGroupResponse:
     found = DescribeGroupResponse()
     found.group.replicas.extend(["n1", "n2", "n3"])
     for holder in holders:
-        found.replicas.add().log.token_holder = holder
+        found.replicas.add().log.orderer = holder
     return found
 
 
@@ -596,7 +599,7 @@ def test_what_is_saved_is_the_whole_run(tmp_path: Path) -> None:
 
 def test_each_kind_of_figures_has_a_file_of_its_own_beside_the_rows(tmp_path: Path) -> None:
     for plan in (PLAN, CASTING):
-        save_report(Report("overload", [{"phase": "peak"}], plan, machine=MACHINE), tmp_path)
+        save_report(BenchReport("overload", [{"phase": "peak"}], plan, machine=MACHINE), tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["isis-causal-overload.json", "overload.json"]
     document = json.loads((tmp_path / "overload.json").read_text())
     assert list(document) == ["overload", "goals", "plan", "machine"]

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from ordercast.bench import stages, table
 from ordercast.bench.servers import BenchError
-from ordercast.bench.stages import EnvelopeMeter, Way, entries_of, marks_in, way_of
+from ordercast.bench.stages import EnvelopeMeter, EnvelopeWay, entries_of, marks_in, way_of
 from ordercast.runtime.telemetry.envelope_stages import EVENT, Marks
 
 #: Sums of such parts are exact.
@@ -41,13 +41,13 @@ def others() -> list[Marks]:
     return [n2, n3]
 
 
-def way(seen: list[Marks], total: float = 30) -> Way:
+def way(seen: list[Marks], total: float = 30) -> EnvelopeWay:
     found = way_of(total * TICK, seen)
     assert found is not None
     return found
 
 
-def ticks(found: Way) -> list[float]:
+def ticks(found: EnvelopeWay) -> list[float]:
     return [spent / TICK for spent in found.spent_s().values()]
 
 

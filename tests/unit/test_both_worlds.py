@@ -22,7 +22,7 @@ from ordercast.core.machine import (
 )
 from ordercast.runtime.driver.host import Host
 from ordercast.sim.process import Process
-from ordercast.v1.sequencer_pb2 import Pull
+from ordercast.v1.scalatom_pb2 import Pull
 from tests.unit.puppets import Theatre, is_rising
 from tests.unit.test_host import Rig, rigged
 from tests.unit.test_storage import entry

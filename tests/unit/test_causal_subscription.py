@@ -23,7 +23,7 @@ from ordercast.v1.common_pb2 import (
 )
 from ordercast.v1.gateway_pb2 import DescribeGroupResponse, ListDomainsResponse, ReplicaStatus
 from ordercast.v1.gateway_pb2_grpc import add_GatewayServiceServicer_to_server
-from ordercast.v1.isis_pb2 import CastStamp
+from ordercast.v1.isis_pb2 import CastStamp, LogInView
 from ordercast.v1.membership_pb2 import Domain, Group
 from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse, LogEntry
 from tests.unit.causal_stamps import stamp, time_of
@@ -44,7 +44,8 @@ class CausalGateway(GatewayServicer):
     def DescribeGroup(self, request, context):  # noqa: N802
         self.questions += 1
         group = self.cluster.groups[request.name]
-        log = DescribeReplicaResponse(next_offset=group.next_offset, view=self.view, counts=self.counts)
+        log = DescribeReplicaResponse(next_offset=group.next_offset)
+        log.protocol = LogInView(view=self.view, counts=self.counts).SerializeToString()
         return DescribeGroupResponse(
             group=Group(name=request.name, id=group.id, domain=self.domain.name),
             replicas=[ReplicaStatus(node="away", error="does not answer"), ReplicaStatus(node="here", log=log)],

@@ -23,6 +23,7 @@ from ordercast.core.ids import group_name
 from ordercast.core.projection import ends_after, projected, projected_live
 from ordercast.core.view import Group
 from ordercast.protocols.celllog.group_log import GroupLog
+from ordercast.protocols.celllog.idempotence import ProducerTable
 from ordercast.protocols.celllog.saved_logs import SavedLogs
 from ordercast.protocols.celllog.settings import LogSettings
 from ordercast.runtime.storage.group_index import GroupIndex
@@ -175,6 +176,24 @@ def test_each_group_sees_its_messages_once_and_without_a_gap(batches):
     assert log.offset == len(model.places), "a cell counts each message once"
 
 
+def test_a_refused_row_that_took_offsets_would_be_noticed(monkeypatch):
+    """No simulated client sends one: gateways refuse it before."""
+    judge = ProducerTable.judge
+
+    def counting(self, range_, groups, sn, order_key, offset, tally):
+        outcome = judge(self, range_, groups, sn, order_key, offset, tally)
+        if outcome.refusal:
+            tally.take(range_, range_.first_sequence, range_.first_sequence + range_.count)
+        return outcome
+
+    batches = [[(b"p", 3, 2)], [(b"p", 1, 2)]]
+    see = test_each_group_sees_its_messages_once_and_without_a_gap.hypothesis.inner_test
+    see(batches)
+    monkeypatch.setattr(ProducerTable, "judge", counting)
+    with pytest.raises(AssertionError):
+        see(batches)
+
+
 @given(BATCHES)
 @settings(deadline=None)
 def test_receipts_say_where_messages_are_also_of_those_that_come_again(batches):
@@ -287,11 +306,13 @@ def test_a_group_is_read_from_its_cells_log_by_offset(opened: Opened):
 
 def test_a_group_without_entries_in_the_log_ends_where_the_machine_says(opened: Opened):
     log = replica()
+    opened.writer.add("d", "r", [], [("a", 7, None)])  # A copy of a log whose beginning is gone.
+    log.position = 7
     write(opened, log, envelope(1, [(b"q", 1, 1)]))
     opened.commit()
     (there,) = target_of(b"q", 1)
     other = Y if there == X else X
-    index = GroupIndex(opened.storage, lambda address: 5)
+    index = GroupIndex(opened.storage, lambda address: 5 if address == other else 1)
     assert (index.bounds(other).first_offset, index.bounds(other).next_offset) == (5, 5)
     assert (index.bounds(there).first_offset, index.bounds(there).next_offset) == (0, 1)
 
@@ -307,7 +328,9 @@ def test_what_a_cut_left_behind_in_the_index_is_seen_by_nobody(opened: Opened):
     opened.commit()
     after = index.bounds(X)
     assert before.first_offset == 0 < after.first_offset < after.next_offset == before.next_offset
-    assert index.read(X, 0, 10, 1 << 20)[0].first_offset == after.first_offset
+    for offset in range(after.first_offset):
+        assert index.read(X, offset, 10, 1 << 20) == []
+    assert index.read(X, after.first_offset, 10, 1 << 20)[0].first_offset == after.first_offset
     opened.writer.drop_group("a")
     opened.commit()
     assert index.read(X, 0, 10, 1 << 20) == []

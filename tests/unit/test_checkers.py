@@ -18,15 +18,8 @@ from ordercast.v1.common_pb2 import (
     Header,
 )
 from ordercast.v1.consensus_pb2 import Accept, Accepted, Decide, Round
-from ordercast.v1.sequencer_pb2 import (
-    Disseminate,
-    EnvelopeDecided,
-    EnvelopeDelivered,
-    Gossip,
-    GossipAsk,
-    HistoryEntry,
-    RecTs,
-)
+from ordercast.v1.scalatom_pb2 import EnvelopeDecided, Gossip, GossipAsk, HistoryEntry, RecTs
+from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDelivered
 from tests.unit.driving import destinations, view_of
 from tests.unit.histories import REPLICAS, History, violates
 

@@ -5,13 +5,15 @@ import pytest
 from ordercast.client import lanes as lanes_module
 from ordercast.client import places as places_module
 from ordercast.client.errors import DeadlineExceeded, NotFound, ResourceExhausted, Unavailable
-from ordercast.client.places import Places, told_as
+from ordercast.client.places import Places
 from ordercast.client.session import Session
 from ordercast.client.types import Receipt, message_id
+from ordercast.core.cells import told_as
 from ordercast.core.ids import envelope_id, order_key
 from ordercast.core.limits import LOCATED_MAX
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
+    PUBLISH_STATUS_MOVED,
     PUBLISH_STATUS_NOT_FOUND,
     PUBLISH_STATUS_OK,
     GroupPlace,
@@ -238,6 +240,49 @@ def test_an_opening_that_is_refused_so_makes_it_ask_anew_too():
     assert isinstance(told.outcomes["1"], NotFound)
     told.publish("2", "u")
     assert told.write() == (["u"], [])
+
+
+def test_messages_of_a_group_that_lives_elsewhere_by_now_go_there_in_their_order():
+    told = Told()
+    for text, groups in (("1", "u"), ("2", "v"), ("3", "u")):
+        told.publish(text, groups)
+    told.dial()
+    told.write()
+    told.hear(places=at(u=CELL, v=CELL))
+    requests = told.write()[1]
+    assert shown(requests) == [("u", CELL, 1, ["1"]), ("v", CELL, 2, ["2"]), ("u", CELL, 3, ["3"])]
+    for request in requests:
+        if request.groups == ["u"]:
+            told.answer(request, PUBLISH_STATUS_MOVED)
+    told.publish("4", "u")
+    locate, (opening,) = told.write()
+    assert locate == ["u"]
+    assert opening.open_token, "what is behind a refused one in the old cell may have been refused, or not"
+    told.hear(places=at(u="cell-2"))
+    (request,) = told.write()[1]
+    assert shown([request]) == [("u", "cell-2", 1, ["1", "3", "4"])]
+    told.answer(request)
+    for text in ("1", "3", "4"):
+        assert isinstance(told.outcomes[text], Receipt)
+
+
+def test_an_opening_in_the_name_of_a_group_that_lives_elsewhere_goes_on_for_the_others():
+    told = Told(is_named=True)
+    told.publish("1", "u")
+    told.publish("2", "v")
+    told.dial()
+    told.write()
+    told.hear(places=at(u=CELL, v=CELL))
+    (opening,) = told.write()[1]
+    assert list(opening.groups) == ["u"]
+    told.answer(opening, PUBLISH_STATUS_MOVED)
+    locate, (again,) = told.write()
+    assert locate == ["u"]
+    assert (list(again.groups), again.open_token) == (["v"], opening.open_token)
+    told.hear(places=at(u="cell-2"))
+    (elsewhere,) = told.write()[1]
+    assert (list(elsewhere.groups), list(elsewhere.cells)) == (["u"], ["cell-2"])
+    assert not told.outcomes
 
 
 def test_a_lost_stream_that_owed_places_is_asked_again_on_the_next():

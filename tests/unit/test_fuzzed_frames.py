@@ -11,7 +11,7 @@ from ordercast.core import packets
 from ordercast.runtime.transport import wire
 from ordercast.runtime.transport.wire import FIRST_BYTES_MAX, LENGTH, Wire
 from ordercast.v1.frame_pb2 import Frame
-from ordercast.v1.sequencer_pb2 import HaveAsk, Pull
+from ordercast.v1.scalatom_pb2 import HaveAsk, Pull
 from tests.unit.fuzzing import FUZZED_INPUTS, change_bytes, with_an_end
 from tests.unit.test_host import rigged
 

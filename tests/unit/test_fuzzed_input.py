@@ -42,14 +42,9 @@ from ordercast.v1.consensus_pb2 import (
     VotesAsk,
 )
 from ordercast.v1.gateway_pb2 import PublishRequest
-from ordercast.v1.sequencer_pb2 import (
-    DeliveredRecord,
-    Disseminate,
-    DoneRecord,
+from ordercast.v1.scalatom_pb2 import (
     EnvelopeDecided,
-    EnvelopeDelivered,
     EnvelopeDurable,
-    FetchLog,
     Gossip,
     GossipAsk,
     HandOver,
@@ -57,10 +52,17 @@ from ordercast.v1.sequencer_pb2 import (
     Have,
     HaveAsk,
     HistoryEntry,
-    LogChunk,
-    ProducerRecord,
     Pull,
     RecTs,
+)
+from ordercast.v1.sequencer_pb2 import (
+    DeliveredRecord,
+    Disseminate,
+    DoneRecord,
+    EnvelopeDelivered,
+    FetchLog,
+    LogChunk,
+    ProducerRecord,
     Snapshot,
     SnapshotAsk,
     SnapshotPart,

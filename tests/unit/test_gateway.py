@@ -19,7 +19,8 @@ from ordercast.v1.gateway_pb2 import (
     PublishReply,
     PublishRequest,
 )
-from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDecided, EnvelopeDelivered, EnvelopeDurable
+from ordercast.v1.scalatom_pb2 import EnvelopeDecided, EnvelopeDurable
+from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDelivered
 from tests.unit.driving import LIVES, Driven, destinations, key_of, range_of, sends, sent
 from tests.unit.gateway_host import RESEND_S, VIEW, Host, envelopes, new, payloads, replies, status
 

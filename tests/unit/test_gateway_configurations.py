@@ -5,7 +5,8 @@ import pytest
 from ordercast.core.view import OtherConfiguration
 from ordercast.v1.common_pb2 import Envelope
 from ordercast.v1.gateway_pb2 import PUBLISH_STATUS_OK, PUBLISH_STATUS_UNAVAILABLE
-from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDecided, EnvelopeDelivered, EnvelopeDurable
+from ordercast.v1.scalatom_pb2 import EnvelopeDecided, EnvelopeDurable
+from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDelivered
 from tests.unit.driving import destinations, edited, key_of, next_view, sends, sent, without_previous
 from tests.unit.gateway_host import RESEND_S, VIEW, Host, envelopes, new, replies, status
 

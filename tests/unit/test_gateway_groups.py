@@ -8,6 +8,7 @@ from ordercast.core.machine import ChannelReset, GroupsClosed, Receive, ViewChan
 from ordercast.core.view import UnknownGroup
 from ordercast.gateway.machine import Gateway
 from ordercast.gateway.settings import GatewaySettings
+from ordercast.protocols.isis.submission import IsisSubmission
 from ordercast.protocols.scalatom.submission import ScalatomSubmission
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
@@ -17,8 +18,9 @@ from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_SEQUENCE_GAP,
     PublishRequest,
 )
-from ordercast.v1.sequencer_pb2 import EnvelopeDecided, EnvelopeDurable
-from tests.unit.driving import LIVES, Driven, view_of
+from ordercast.v1.isis_pb2 import Submit
+from ordercast.v1.scalatom_pb2 import EnvelopeDecided, EnvelopeDurable
+from tests.unit.driving import LIVES, Driven, sent, view_of
 from tests.unit.gateway_host import RESEND_S, Host, envelopes, payloads, replies, status
 
 WITHOUT_C = view_of({"a": "n1 n2 n3", "b": "n3 n4 n5"})
@@ -34,6 +36,26 @@ def test_what_is_for_a_new_group_is_sent_again_soon_since_its_replicas_may_not_k
     assert not host.machine.suspected
     assert envelopes(host.tick(0.11)) == [old], "for which the usual time is over"
     assert list(host.machine.suspected) == ["n1", "n2", "n3"]
+
+
+def test_a_member_of_a_new_group_with_views_is_sent_everything_again_soon_and_not_left():
+    host = Host(submission=IsisSubmission)
+    host.step(ViewChanged, view_of({"a": "n1 n2 n3", "b": "n3 n4 n5", "c": "n6", "d": "n1 n2"}))
+    (first,) = sent(host.publish("d"), Submit)
+    assert [len(sent(host.tick(0.11), Submit)) for _ in range(4)] == [1, 0, 1, 0]
+    assert not host.machine.suspected
+    (again,) = sent(host.tick(2 * RESEND_S), Submit)
+    assert again.again
+    assert again.envelope.header.id == first.envelope.header.id
+    assert list(host.machine.suspected) == ["n2"], "for which the usual time is over"
+
+
+def test_a_member_of_a_group_with_views_that_all_know_has_the_usual_time():
+    host = Host(submission=IsisSubmission)
+    host.publish("a")
+    assert not sent(host.tick(RESEND_S - 0.01), Submit)
+    assert sent(host.tick(0.02), Submit)
+    assert list(host.machine.suspected) == ["n3"]
 
 
 def test_who_never_answers_for_a_new_group_is_taken_for_down_in_the_end():

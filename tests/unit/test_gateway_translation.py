@@ -3,7 +3,6 @@
 import asyncio
 from types import SimpleNamespace
 
-import grpc
 import pytest
 
 from ordercast.client.session_tokens import merge
@@ -19,11 +18,11 @@ from ordercast.gateway.settings import GatewaySettings
 from ordercast.gateway.translation import Translation, Wrong, owner_of
 from ordercast.protocols.scalatom.submission import ScalatomSubmission
 from ordercast.runtime.process.settings import LimitSettings
-from ordercast.runtime.transport.status import Refused
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,
     PUBLISH_STATUS_INVALID_ARGUMENT,
+    PUBLISH_STATUS_MOVED,
     PUBLISH_STATUS_NOT_FOUND,
     PUBLISH_STATUS_OK,
     PUBLISH_STATUS_RESOURCE_EXHAUSTED,
@@ -172,7 +171,7 @@ def test_messages_that_may_come_again_one_by_one_are_for_the_machine_to_judge(pa
     assert (
         Limits(node.settings.limits.table()).of(together.DESCRIPTOR).violation(together, together.ByteSize()) == ""
     )
-    assert not publishing._is_excess(replies, together)
+    assert publishing._fitting(replies, together) == [together]
     publishing._submit(replies, together)
     machine = Host(**small)
     ((_, _, handed),) = node.host.handed
@@ -231,7 +230,7 @@ def test_a_request_numbered_by_the_cells_of_its_groups_goes_to_their_addresses(g
 )
 def test_a_request_that_is_numbered_by_other_cells_is_refused_so_that_its_client_asks_again(groups, cells):
     """A group was deleted and made again elsewhere: new messages would be taken for old ones there."""
-    assert wrong_with(Translation(make_node()), request(*groups, cells=cells)) == PUBLISH_STATUS_NOT_FOUND
+    assert wrong_with(Translation(make_node()), request(*groups, cells=cells)) == PUBLISH_STATUS_MOVED
 
 
 def test_who_does_not_say_how_messages_to_a_shared_cell_are_numbered_is_told_to():
@@ -256,7 +255,7 @@ def test_clients_are_told_in_which_cell_a_group_lives_and_of_no_cell_if_it_has_i
     assert places == {"u": "cell-1", "v": "cell-1", "a": "", "nobody": "", "u#5": ""}
 
 
-def test_clients_are_told_places_in_the_order_in_which_they_ask_and_no_more_than_a_frame_may_ask_for():
+def test_clients_are_told_places_in_the_order_in_which_they_ask():
     async def story():
         node = make_node()
         asked = []
@@ -271,11 +270,6 @@ def test_clients_are_told_places_in_the_order_in_which_they_ask_and_no_more_than
         assert [(place.group, place.cell) for place in replies.places] == [("v", "cell-1"), ("a", "")]
         assert replies.is_writing
         await replies.take()
-        await publishing._locate(replies, ["u"] * LOCATED_MAX)
-        with pytest.raises(Refused) as refused:
-            await publishing._locate(replies, ["u"] * (LOCATED_MAX + 1))
-        assert refused.value.code == grpc.StatusCode.INVALID_ARGUMENT
-        assert len(asked) == 2 + LOCATED_MAX, "nothing was looked up for it"
 
     asyncio.run(story())
 

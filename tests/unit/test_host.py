@@ -38,7 +38,7 @@ from ordercast.runtime.storage.layout import log_key, log_prefix
 from ordercast.runtime.storage.store import Storage
 from ordercast.runtime.storage.writer import Writer
 from ordercast.v1.membership_pb2 import DomainView
-from ordercast.v1.sequencer_pb2 import HaveAsk, Pull
+from ordercast.v1.scalatom_pb2 import HaveAsk, Pull
 from tests.unit.test_storage import MAP_BYTES, entry
 
 

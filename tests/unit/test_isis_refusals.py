@@ -238,6 +238,20 @@ def test_parts_with_numbers_beyond_all_limits_are_refused():
     stage.finish()
 
 
+def test_a_message_that_is_known_has_no_part_in_another_group():
+    """n1 is in a and b, and holds a part of m, which is for a and c. Somebody hands it an envelope with its
+    id that is for a and b. If n1 kept that, it would look for it among m's parts when all of them are cast."""
+    stage = Stage({"a": ("n1", "n2"), "b": ("n1", "n3"), "c": ("n3", "n4")}, settings=Settings())
+    stage.hold("n1", "n3", "n4")
+    stage.publish("c1", "a", "c", through="n1")
+    stage.run(0.05)
+    (known,) = stage.machine("n1").parts.spreads.values()
+    other = envelope_of(0, "a", "b")
+    other.header.id = known.envelope.header.id
+    refuse(stage, "n2", "n1", Submit(group="b", envelope=other, origin=Seen(epoch=1)))
+    stage.finish()
+
+
 def test_a_contribution_cannot_call_settled_what_is_ordered_and_has_not_come():
     stage = stage_with_casts()
     machine = stage.machine("n1")

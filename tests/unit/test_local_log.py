@@ -339,3 +339,37 @@ def test_an_entry_that_cannot_be_mended_is_data_loss_and_never_skipped(tmp_path)
         assert mended == [1] * local_log.MENDS_MAX
 
     run(tmp_path, story)
+
+
+def test_what_is_unread_is_counted_from_an_offset_with_the_age_of_its_first(tmp_path):
+    async def story(rig):
+        rig.wall_ms = 1000
+        await rig.append(0, entry(0, 2))
+        rig.wall_ms = 5000
+        await rig.append(1, entry(2, 3))
+        assert [await rig.logs.unread("g", offset) for offset in (0, 1, 2, 4, 5, 6)] == [
+            (5, 1000),
+            (4, 1000),
+            (3, 5000),
+            (1, 5000),
+            (0, None),
+            (0, None),
+        ]
+        rig.served.clear()
+        assert await code_of(rig.logs.unread("g", 0)) == grpc.StatusCode.NOT_FOUND
+
+    run(tmp_path, story)
+
+
+def test_what_retention_removed_before_it_was_read_is_still_missing(tmp_path):
+    """The oldest that can still be read is the one whose age counts."""
+
+    async def story(rig):
+        rig.wall_ms = 1000
+        await rig.append(0, entry(0, 2))
+        rig.wall_ms = 5000
+        await rig.append(1, entry(2, 3))
+        await rig.truncate(1)
+        assert await rig.logs.unread("g", 0) == (5, 5000)
+
+    run(tmp_path, story)

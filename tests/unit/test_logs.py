@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from ordercast.runtime.process import logs
-from ordercast.runtime.process.settings import LogSettings
+from ordercast.runtime.process.settings import LoggingSettings
 from ordercast.v1 import faults_pb2
 
 SECRET = "the payload of a client"
@@ -22,7 +22,7 @@ def written():
     stream = io.StringIO()
 
     def configure(**settings):
-        logs.configure("s1", LogSettings(**settings), stream)
+        logs.configure("s1", LoggingSettings(**settings), stream)
         return stream
 
     yield configure

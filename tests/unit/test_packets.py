@@ -6,7 +6,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from ordercast.core import packets
 from ordercast.v1.frame_pb2 import Frame, Own, Packet, Section
-from ordercast.v1.sequencer_pb2 import Pull
+from ordercast.v1.scalatom_pb2 import Pull
 
 OWN = "own"
 FIELDS = [field.name for field in Packet.DESCRIPTOR.oneofs_by_name["body"].fields if field.name != OWN]

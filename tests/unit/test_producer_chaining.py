@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ordercast.core.ids import envelope_id
 from ordercast.gateway.producer import Groups, Producer, WaitingRequest
+from ordercast.gateway.rows import Rows
 
 A, B, C, AB, BC = ("a",), ("b",), ("c",), ("a", "b"), ("b", "c")
 
@@ -26,7 +27,18 @@ def producer_of(waiting: list[Sent], undecided: list[Sent]) -> Producer:
         producer.undecided[envelope_id(1, number)] = (envelope.groups, not envelope.unordered)
     for number, item in enumerate(waiting):
         producer.waiting.append(
-            WaitingRequest("c1", b"p", 0, item.groups, number, [], item.unordered, b"", b"", size=1)
+            WaitingRequest(
+                "c1",
+                b"p",
+                0,
+                item.groups,
+                number,
+                Rows(b"", 0, (item.groups,), ()),
+                item.unordered,
+                b"",
+                b"",
+                size=1,
+            )
         )
     return producer
 
@@ -152,7 +164,7 @@ def test_whatever_is_decided_first_envelopes_of_shared_groups_leave_in_the_order
 
 
 def waiting_for(groups: Groups, number: int = 0) -> WaitingRequest:
-    return WaitingRequest("c1", b"p", 0, groups, number, [], False, b"", b"", size=1)
+    return WaitingRequest("c1", b"p", 0, groups, number, Rows(b"", 0, (groups,), ()), False, b"", b"", size=1)
 
 
 def test_a_producer_that_is_held_up_goes_on_with_what_comes_newly():

@@ -7,7 +7,7 @@ import ordercast
 from ordercast import errors
 from ordercast.core.members import learners_of
 from ordercast.gateway.reassignment import explained
-from ordercast.membership.placement import Move
+from ordercast.membership.placement import PlannedMove
 from ordercast.v1.gateway_pb2 import ChangeReplicasRequest, DrainNodeRequest, GiveUpDiskRequest
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 from ordercast.v1.membership_pb2 import (
@@ -238,13 +238,13 @@ def test_a_plan_says_what_moves_where_and_why(gateway, client):
 def test_a_reason_is_that_of_the_moment_when_the_move_is_due():
     nodes = [Node(name="n1", zone="z"), Node(name="n2", zone="z")]
     groups = [Group(name=name, replicas=["n1"]) for name in ("a", "b", "c", "d")]
-    moves = explained([Move("a", "n1", "n2"), Move("b", "n1", "n2")], nodes, groups)
+    moves = explained([PlannedMove("a", "n1", "n2"), PlannedMove("b", "n1", "n2")], nodes, groups)
     assert [move.why for move in moves] == ["n1 holds 4 replicas, n2 0", "n1 holds 3 replicas, n2 1"]
 
 
 def test_zones_are_a_reason_of_their_own():
     nodes = [Node(name="n1", zone="east"), Node(name="n2", zone="east"), Node(name="n3", zone="west")]
-    (move,) = explained([Move("a", "n1", "n3")], nodes, [Group(name="a", replicas=["n1", "n2"])])
+    (move,) = explained([PlannedMove("a", "n1", "n3")], nodes, [Group(name="a", replicas=["n1", "n2"])])
     assert move.why == "more replicas of the group are in zone 'east' than in 'west'"
 
 

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from ordercast.membership.placement import Move, place, rebalance
+from ordercast.membership.placement import PlannedMove, place, rebalance
 from ordercast.v1.membership_pb2 import GROUP_STATE_DELETING, Configuration, Group, Node
 from tests.unit.test_placement import node, nodes
 
@@ -19,7 +19,7 @@ def groups(*replicas: str) -> list[Group]:
     return [group(f"g{number}", names) for number, names in enumerate(replicas)]
 
 
-def after(there: list[Group], moves: list[Move]) -> dict[str, list[str]]:
+def after(there: list[Group], moves: list[PlannedMove]) -> dict[str, list[str]]:
     """Who holds what when all is done. Every move has to be possible at its turn."""
     held = {one.name: list(one.replicas) for one in there}
     for move in moves:
@@ -51,13 +51,13 @@ def test_a_new_node_gets_its_share_and_nobody_moves_twice():
 
 def test_no_more_moves_than_it_takes():
     there = groups("a", "a", "a", "b", "c")
-    assert rebalance(nodes("a", "b", "c"), there) == [Move("g0", "a", "b")]
+    assert rebalance(nodes("a", "b", "c"), there) == [PlannedMove("g0", "a", "b")]
 
 
 def test_a_replica_leaves_a_zone_that_has_two_for_one_that_has_none():
     there = [node("a", "x"), node("b", "x"), node("c", "y"), node("d", "z")]
     moves = rebalance(there, groups("abc"))
-    assert moves == [Move("g0", "a", "d")]
+    assert moves == [PlannedMove("g0", "a", "d")]
     assert rebalance(there, groups("acd")) == []
 
 

@@ -10,18 +10,8 @@ from ordercast.core.view import OtherConfiguration
 from ordercast.protocols.celllog.fetching import COPY_TIMER
 from ordercast.protocols.celllog.group_log import CLOSE
 from ordercast.protocols.scalatom import records
-from ordercast.v1.sequencer_pb2 import (
-    EnvelopeDelivered,
-    EnvelopeDurable,
-    FetchLog,
-    Gossip,
-    HandOver,
-    HandOverAsk,
-    LogChunk,
-    RecTs,
-    Snapshot,
-    SnapshotAsk,
-)
+from ordercast.v1.scalatom_pb2 import EnvelopeDurable, Gossip, HandOver, HandOverAsk, RecTs
+from ordercast.v1.sequencer_pb2 import EnvelopeDelivered, FetchLog, LogChunk, Snapshot, SnapshotAsk
 from tests.unit.copying_host import LEARNING, asked, copier, copy, fetched, learner, part_of, source
 from tests.unit.driving import (
     CONFIGURATION,

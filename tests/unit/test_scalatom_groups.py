@@ -7,20 +7,8 @@ from ordercast.core.ids import KEY_MIN, pack_u64
 from ordercast.core.machine import Decided, Ended, GroupsClosed, LogRead, Propose, Retired, ViewChanged
 from ordercast.core.view import UnknownGroup
 from ordercast.protocols.scalatom import records
-from ordercast.v1.sequencer_pb2 import (
-    Disseminate,
-    FetchLog,
-    Gossip,
-    GossipAsk,
-    HandOver,
-    HandOverAsk,
-    Have,
-    HaveAsk,
-    Pull,
-    RecTs,
-    SnapshotAsk,
-    SnapshotPart,
-)
+from ordercast.v1.scalatom_pb2 import Gossip, GossipAsk, HandOver, HandOverAsk, Have, HaveAsk, Pull, RecTs
+from ordercast.v1.sequencer_pb2 import Disseminate, FetchLog, SnapshotAsk, SnapshotPart
 from tests.unit.driving import (
     CONFIGURATION,
     LIVES,

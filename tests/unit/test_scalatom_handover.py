@@ -8,15 +8,8 @@ from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, KEY_MIN
 from ordercast.core.view import OtherConfiguration
 from ordercast.v1.common_pb2 import Envelope, Header
-from ordercast.v1.sequencer_pb2 import (
-    EnvelopeDelivered,
-    FetchLog,
-    HandedOver,
-    HandOver,
-    HandOverAsk,
-    HistoryEntry,
-    RecTs,
-)
+from ordercast.v1.scalatom_pb2 import HandedOver, HandOver, HandOverAsk, HistoryEntry, RecTs
+from ordercast.v1.sequencer_pb2 import EnvelopeDelivered, FetchLog
 from tests.unit.driving import (
     delivered,
     destinations,

@@ -6,7 +6,7 @@ from ordercast.core.ids import pack_u64
 from ordercast.core.machine import Effect, Persist, Propose, Send, SetTimer, TimerFired, ViewChanged
 from ordercast.v1.common_pb2 import Envelope
 from ordercast.v1.consensus_pb2 import Decide
-from ordercast.v1.sequencer_pb2 import EnvelopeDecided, Gossip, GossipAsk, RecTs
+from ordercast.v1.scalatom_pb2 import EnvelopeDecided, Gossip, GossipAsk, RecTs
 from tests.unit.driving import (
     CONFIGURATION,
     LIVES,

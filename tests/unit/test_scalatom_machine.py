@@ -18,12 +18,9 @@ from ordercast.core.machine import (
 from ordercast.protocols.scalatom.settings import Settings
 from ordercast.v1.common_pb2 import REFUSAL_GAP
 from ordercast.v1.consensus_pb2 import Decide
-from ordercast.v1.sequencer_pb2 import (
-    Disseminate,
+from ordercast.v1.scalatom_pb2 import (
     EnvelopeDecided,
-    EnvelopeDelivered,
     EnvelopeDurable,
-    FetchLog,
     Gossip,
     GossipAsk,
     Have,
@@ -31,6 +28,7 @@ from ordercast.v1.sequencer_pb2 import (
     Pull,
     RecTs,
 )
+from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDelivered, FetchLog
 from tests.unit.driving import (
     CONFIGURATION,
     delivered,

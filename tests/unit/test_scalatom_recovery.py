@@ -7,7 +7,8 @@ from ordercast.core.machine import Effect, Ended, InstanceClosed, Retired, SetTi
 from ordercast.protocols.scalatom.machine import Scalatom
 from ordercast.protocols.scalatom.settings import Settings
 from ordercast.v1.consensus_pb2 import Close
-from ordercast.v1.sequencer_pb2 import EnvelopeDurable, FetchLog, Gossip, Have, HaveAsk, LogChunk, RecTs, Snapshot
+from ordercast.v1.scalatom_pb2 import EnvelopeDurable, Gossip, Have, HaveAsk, RecTs
+from ordercast.v1.sequencer_pb2 import FetchLog, LogChunk, Snapshot
 from tests.unit.driving import (
     CONFIGURATION,
     Driven,

@@ -10,20 +10,17 @@ from ordercast.core.machine import Advance, Persist, Propose
 from ordercast.core.view import OtherConfiguration
 from ordercast.protocols.scalatom import records
 from ordercast.v1.consensus_pb2 import Decide
-from ordercast.v1.sequencer_pb2 import (
+from ordercast.v1.scalatom_pb2 import (
     EnvelopeDurable,
-    FetchLog,
     Gossip,
     GossipAsk,
     HandOver,
     HandOverAsk,
     Have,
     HaveAsk,
-    LogChunk,
     RecTs,
-    SnapshotAsk,
-    SnapshotPart,
 )
+from ordercast.v1.sequencer_pb2 import FetchLog, LogChunk, SnapshotAsk, SnapshotPart
 from tests.unit.driving import (
     delivered,
     destinations,

@@ -10,17 +10,8 @@ from ordercast.core.ids import CLOCK_MAX, order_key
 from ordercast.core.machine import ResetLog
 from ordercast.protocols.celllog.snapshots import KEPT_S
 from ordercast.protocols.scalatom import records
-from ordercast.v1.sequencer_pb2 import (
-    DeliveredRecord,
-    DoneRecord,
-    FetchLog,
-    HandOver,
-    HandOverAsk,
-    LogEntry,
-    Snapshot,
-    SnapshotAsk,
-    StartedRecord,
-)
+from ordercast.v1.scalatom_pb2 import HandOver, HandOverAsk, StartedRecord
+from ordercast.v1.sequencer_pb2 import DeliveredRecord, DoneRecord, FetchLog, LogEntry, Snapshot, SnapshotAsk
 from tests.unit.copying_host import LEARNING, asked, copier, copy, fetched, learner, part_of, source
 from tests.unit.driving import (
     CONFIGURATION,

@@ -11,14 +11,7 @@ from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.implied import STAMPS_TIMER
 from ordercast.v1.consensus_pb2 import Decide
 from ordercast.v1.membership_pb2 import DomainView
-from ordercast.v1.sequencer_pb2 import (
-    Gossip,
-    HandOver,
-    HandOverAsk,
-    RecTs,
-    StampedRecord,
-    StartedRecord,
-)
+from ordercast.v1.scalatom_pb2 import Gossip, HandOver, HandOverAsk, RecTs, StampedRecord, StartedRecord
 from tests.unit.driving import (
     delivered,
     edited,

@@ -6,7 +6,8 @@ import pytest
 
 from ordercast.core.machine import Deliver, LogRead, Persist, ReadLog, ResetLog, Send
 from ordercast.sim.disk import Disk
-from ordercast.v1.sequencer_pb2 import HaveAsk, LogEntry
+from ordercast.v1.scalatom_pb2 import HaveAsk
+from ordercast.v1.sequencer_pb2 import LogEntry
 from tests.unit.puppets import Theatre, number
 
 

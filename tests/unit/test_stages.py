@@ -9,7 +9,7 @@ import structlog
 
 from ordercast.core.machine import Effect, Observe
 from ordercast.runtime.process import logs
-from ordercast.runtime.process.settings import LogSettings
+from ordercast.runtime.process.settings import LoggingSettings
 from ordercast.runtime.telemetry.envelope_stages import EVENT, Marks, log_stages, marks_of
 from ordercast.runtime.telemetry.ring import Ring
 from tests.unit import gateway_host, scalatom_host
@@ -55,7 +55,7 @@ def test_only_the_latest_envelopes_are_remembered() -> None:
 @pytest.fixture
 def logged() -> Iterator[io.StringIO]:
     stream = io.StringIO()
-    logs.configure("n1", LogSettings(), stream)
+    logs.configure("n1", LoggingSettings(), stream)
     yield stream
     structlog.reset_defaults()
 

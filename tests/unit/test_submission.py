@@ -13,7 +13,8 @@ from ordercast.gateway.machine import Gateway
 from ordercast.gateway.settings import GatewaySettings
 from ordercast.v1.common_pb2 import Incarnation, Message, Span
 from ordercast.v1.gateway_pb2 import PUBLISH_STATUS_INVALID_ARGUMENT, PUBLISH_STATUS_OK, PublishRequest
-from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDelivered, EnvelopeDurable
+from ordercast.v1.scalatom_pb2 import EnvelopeDurable
+from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDelivered
 from tests.unit.driving import Driven, key_of, sends
 from tests.unit.gateway_host import VIEW, new, replies
 

@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from ordercast.cli import group, output, status, views, waiting
-from ordercast.cli.changes import stage_of
+from ordercast.cli.changes import latest_facts, stage_of
 from ordercast.cli.connection import GATEWAY_VARIABLE
 from ordercast.core.members import kind_of
 from ordercast.core.members.kind import Superseded
@@ -25,7 +25,7 @@ from ordercast.v1.membership_pb2 import (
     Group,
     RaiseLevel,
 )
-from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse
+from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse, ReplicaFact
 from tests.unit.admin_gateway import AdminGateway, running
 
 app = typer.Typer()
@@ -78,10 +78,12 @@ def text(*args: str) -> str:
 
 
 def test_a_group_describes_its_view_and_not_a_configuration(gateway):
+    gateway.logs.facts = {"token": "n2"}
     shown = text("group", "describe", "g")
     assert "view           1, installed" in shown
     assert "members        n1 (life 1), n2 (life 2), n3 (life 3)" in shown
-    assert "token          -" in shown
+    assert "token          n2" in shown
+    assert json.loads(text("group", "describe", "g", "--json"))["facts"] == {"token": "n2"}
     for heading in ("acceptors", "configuration", "placement", "leaving"):
         assert heading not in shown
 
@@ -106,19 +108,20 @@ def test_a_view_that_is_not_complete_is_shown_with_the_last_one_that_is_and_with
         ["n1", "n2"],
         [1, 2],
     )
-    assert (found["leaving"], found["starting"], found["token_holder"]) == ([], ["n1", "n2"], None)
+    assert (found["leaving"], found["starting"], found["facts"]) == ([], ["n1", "n2"], {})
     assert found["learners"] == ["n3"]
 
 
-def test_the_token_is_with_whom_those_say_who_are_furthest():
-    def says(node: str, view: int, holder: str) -> ReplicaStatus:
-        return ReplicaStatus(node=node, log=DescribeReplicaResponse(view=view, token_holder=holder))
+def test_what_the_protocol_says_of_a_group_is_what_the_replica_says_that_knows_the_latest():
+    def says(node: str, number: int, holder: str) -> ReplicaStatus:
+        facts = [ReplicaFact(name="token", value=holder)]
+        return ReplicaStatus(node=node, log=DescribeReplicaResponse(facts=facts, facts_number=number))
 
     answer = DescribeGroupResponse(replicas=[says("a", 2, "a"), says("b", 3, "c"), ReplicaStatus(node="c")])
-    assert views.token_holder(answer) == "c"
+    assert latest_facts(answer) == {"token": "c"}
     answer.replicas[1].error = "UNAVAILABLE"
-    assert views.token_holder(answer) == "a"
-    assert views.token_holder(DescribeGroupResponse()) == ""
+    assert latest_facts(answer) == {"token": "a"}
+    assert latest_facts(DescribeGroupResponse()) == {}
 
 
 def test_the_status_misses_no_acceptors_and_tells_when_no_view_can_follow(gateway):

@@ -1,10 +1,14 @@
-"""What machines say that envelopes waited for."""
+"""What machines say that envelopes waited for, and what they say that envelopes wait for now."""
+
+from typing import Any
 
 from ordercast.core.ids import pack_u64
 from ordercast.core.machine import Decided, Effect, Observe, TimerFired
 from ordercast.protocols.scalatom.implied import STAMPS_TIMER
-from tests.unit import scalatom_host
+from ordercast.v1.common_pb2 import Envelope
+from tests.unit import gateway_host, scalatom_host
 from tests.unit.driving import envelope_of
+from tests.unit.isis_host import Company
 
 
 def waited(effects: list[Effect]) -> list[tuple[str, str]]:
@@ -71,3 +75,82 @@ def test_nothing_is_said_to_who_does_not_ask():
     host, envelope = scalatom_host.Host(), envelope_of(0, "a")
     assert waited(host.order(envelope, 0)) == []
     assert not host.machine.waits.heads
+
+
+# --------------------------------------------------------------------------------------- what waits now
+
+
+def held_up(machine: Any, count_max: int = 100) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+    """Stage, groups and whom it waits for, the oldest first."""
+    return [(each.stage, each.groups, each.blocked_on) for each in machine.held_up(count_max)]
+
+
+def message(envelope: Envelope) -> str:
+    return f"message:{envelope.header.id.hex()}"
+
+
+def test_an_envelope_without_a_number_names_whose_stamps_a_majority_lacks():
+    host, envelope = scalatom_host.Host(), envelope_of(0, "a")
+    host.take(envelope)
+    assert held_up(host.machine) == [("decide", ("a",), ("replica:n2", "replica:n3"))]
+
+
+def test_an_envelope_that_a_majority_has_stamped_waits_for_its_coordinator():
+    host, envelope = scalatom_host.Host(), envelope_of(0, "a", coordinator="n2")
+    host.take(envelope)
+    host.stamp("n3", envelope, 0)
+    assert held_up(host.machine) == [("decide", ("a",), ("replica:n2",))]
+
+
+def test_an_envelope_with_a_number_waits_for_histories_or_for_what_is_before_it():
+    host, first, second = scalatom_host.Host(), envelope_of(0, "a"), envelope_of(1, "a")
+    host.take(first)
+    host.stamp("n2", first, 0)
+    host.decide(first, 0)
+    assert held_up(host.machine) == [("predecessors", ("a",), ("replica:n2", "replica:n3"))]
+    host.now += 1.0
+    host.take(second)
+    host.stamp("n2", second, 1)
+    host.decide(second, 1)
+    assert held_up(host.machine)[1] == ("deliver", ("a",), (message(first),))
+    assert len(held_up(host.machine, 1)) == 1
+    host.gossip("n2", 2)
+    assert held_up(host.machine) == []
+
+
+def test_an_undecided_envelope_that_may_come_first_is_named_and_asking_changes_nothing():
+    host, first, second = scalatom_host.Host(), envelope_of(0, "a"), envelope_of(1, "a")
+    host.take(first)
+    host.take(second)
+    host.stamp("n2", second, 1)
+    host.decide(second, 1)
+    before = host.machine.buffers()
+    assert ("predecessors", ("a",), (message(first),)) in held_up(host.machine)
+    assert host.machine.buffers() == before
+
+
+def test_a_cast_waits_for_the_token_or_for_a_cast_that_is_not_here():
+    company = Company({"a": "n1 n2 n3"})
+    company.hold("n3", "n1", "n2")
+    company.cast("n1", "a", "m1")
+    assert held_up(company.machine("n1")) == [("order", ("a",), ("token:n3",))]
+    company.hold("n1", "n2")
+    company.cast("n1", "a", "m2")
+    company.cast("n3", "a", "m3")
+    company.arrive("n3", "n2", len(company.on_the_way("n3", "n2")))
+    assert ("causal", ("a",), ("replica:n1",)) in held_up(company.machine("n2"))
+    company.release("n1", "n2")
+    company.release("n3", "n1", "n2")
+    company.wait()
+    assert held_up(company.machine("n1")) == []
+
+
+def test_a_gateway_names_the_groups_that_have_not_delivered_and_the_envelope_that_holds_others_back():
+    host = gateway_host.Host()
+    envelope = host.submit("a", "b")
+    host.now += 1.0
+    host.publish("a")
+    assert held_up(host.machine) == [
+        ("publish", ("a", "b"), ("group:a", "group:b")),
+        ("submit", ("a",), (message(envelope),)),
+    ]

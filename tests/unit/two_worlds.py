@@ -26,7 +26,7 @@ from ordercast.core.machine import (
     SetTimer,
     TimerFired,
 )
-from ordercast.v1.sequencer_pb2 import Pull
+from ordercast.v1.scalatom_pb2 import Pull
 from tests.unit.puppets import Theatre
 from tests.unit.test_host import Rig, rigged
 from tests.unit.test_storage import entry

@@ -66,7 +66,7 @@ ordercast: {{ include "ordercast.nodes" . | fromYaml | keys | sortAlpha | toJson
 {{- if .Values.telemetry.enabled }}
 ordercast-telemetry: [telemetry]
 {{- end }}
-{{- if and .Values.analytics.enabled (eq .Values.analytics.kind "Deployment") }}
+{{- if .Values.analytics.enabled }}
 ordercast-analytics: [analytics]
 {{- end }}
 {{- end -}}

@@ -62,6 +62,12 @@ $(POD_IP)
 {{- end }}
 {{- end -}}
 
+{{/* Pods of a Deployment have no volume that lasts, and need hardly anything. */}}
+{{- define "ordercast.diskSize" -}}
+{{- $node := index . 2 -}}
+{{- ternary "512Mi" (index (index . 0).Values $node.section "persistence" "size") (eq $node.kind "Deployment") -}}
+{{- end -}}
+
 {{- define "ordercast.nodeVariables" -}}
 {{- $context := index . 0 -}}
 {{- $node := index . 2 -}}
@@ -77,6 +83,11 @@ $(POD_IP)
   valueFrom:
     fieldRef:
       fieldPath: metadata.labels['topology.kubernetes.io/zone']
+{{- if not (dig "storage" "map_bytes" "" $context.Values.settings) }}
+# The store may grow as large as its disk.
+- name: ORDERCAST_STORAGE__MAP_BYTES
+  value: {{ include "ordercast.bytes" (include "ordercast.diskSize" .) | quote }}
+{{- end }}
 {{- include "ordercast.settingVariables" (list "ORDERCAST_" $context.Values.settings) }}
 {{- include "ordercast.extraVariables" (list $context (index $context.Values $node.section)) }}
 {{- end -}}
@@ -151,7 +162,7 @@ spec:
     # A pod of a Deployment never comes back, so neither does its identity.
     - name: data
       emptyDir:
-        sizeLimit: 512Mi
+        sizeLimit: {{ include "ordercast.diskSize" . }}
     {{- end }}
     {{- if $context.Values.tls.enabled }}
     {{- include "ordercast.tlsVolume" (list $context $component) | nindent 4 }}

@@ -11,6 +11,14 @@
 {{- end -}}
 {{- end -}}
 
+{{/* A quantity as Kubernetes has it, such as 20Gi, in bytes. */}}
+{{- define "ordercast.bytes" -}}
+{{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 "P" 1000000000000000 -}}
+{{- $units = merge $units (dict "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "Pi" 1125899906842624) -}}
+{{- $unit := regexFind "[A-Za-z]*$" . -}}
+{{- mulf (trimSuffix $unit . | float64) (get $units $unit | default 1) | int64 -}}
+{{- end -}}
+
 {{/* (list prefix settings): `storage: {map_bytes: 1}` is ORDERCAST_STORAGE__MAP_BYTES. */}}
 {{- define "ordercast.settingVariables" -}}
 {{- $prefix := index . 0 -}}

@@ -70,9 +70,6 @@ Values that are well formed and make no sense. Each sentence says what is wrong,
 {{- if gt (int $scaling.minReplicas) (int $scaling.maxReplicas) -}}
 {{- fail (printf "gateway.autoscaling.minReplicas (%d) is above maxReplicas (%d): set it to at most that" (int $scaling.minReplicas) (int $scaling.maxReplicas)) -}}
 {{- end -}}
-{{- if not (dig "requests" "cpu" "" .Values.gateway.resources) -}}
-{{- fail "gateway.autoscaling goes by the share of requested processor time: set gateway.resources.requests.cpu" -}}
-{{- end -}}
 {{- end -}}
 {{- end -}}
 
@@ -151,9 +148,23 @@ be scaled to none, for a back-up.
 {{- if and (eq $telemetry.sink "spool") (or $telemetry.kafka.bootstrap $telemetry.kafka.options) -}}
 {{- fail "telemetry.kafka is set, and records go to the spool: set telemetry.sink=kafka" -}}
 {{- end -}}
+{{- if eq $telemetry.sink "spool" -}}
+{{- include "ordercast.validateSpool" . -}}
+{{- end -}}
 {{- if and (eq $telemetry.sink "spool") (gt (int (default 1 $telemetry.replicas)) 1) -}}
 {{- fail (printf "telemetry.replicas is %d, and a spool is one process's: set it to 1, or telemetry.sink=kafka" (int $telemetry.replicas)) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Beside what it keeps, there is what is not sealed, and a reserve. */}}
+{{- define "ordercast.validateSpool" -}}
+{{- $settings := .Values.telemetry.settings -}}
+{{- $kept := int64 (default 10737418240 $settings.retention_bytes) -}}
+{{- $beside := add (int64 (default 536870912 $settings.unsealed_bytes_max)) (int64 (default 67108864 $settings.reserve_bytes)) -}}
+{{- $size := .Values.telemetry.persistence.size -}}
+{{- if gt (add $kept $beside) (int64 (include "ordercast.bytes" $size)) -}}
+{{- fail (printf "telemetry.settings.retention_bytes is %d, and with what is written beside it the spool does not fit into its volume of %s: set it lower, or telemetry.persistence.size higher" $kept $size) -}}
 {{- end -}}
 {{- end -}}
 

@@ -13,8 +13,8 @@ from typing import ParamSpec, TypeVar
 from ordercast.bench import own
 from ordercast.bench.meter import Meter, Stopwatch, Used
 from ordercast.bench.own import LogEnds
-from ordercast.bench.plan import Pattern, Plan
-from ordercast.bench.rows import Row
+from ordercast.bench.plan import BenchPlan, Pattern
+from ordercast.bench.rows import BenchRow
 from ordercast.bench.servers import BenchError, Servers
 from ordercast.bench.systems import OWN, SYSTEMS
 
@@ -39,11 +39,11 @@ def in_process_of_its_own(function: Callable[P, T], *args: P.args, **kwargs: P.k
         return pool.submit(function, *args, **kwargs).result()
 
 
-def measure(system: str, servers: Servers, plan: Plan, pattern: Pattern, in_flight: int) -> Row:
+def measure(system: str, servers: Servers, plan: BenchPlan, pattern: Pattern, in_flight: int) -> BenchRow:
     return asyncio.run(_measure(system, servers, plan, pattern, in_flight))
 
 
-async def _measure(system: str, servers: Servers, plan: Plan, pattern: Pattern, in_flight: int) -> Row:
+async def _measure(system: str, servers: Servers, plan: BenchPlan, pattern: Pattern, in_flight: int) -> BenchRow:
     meter, stop = Meter(), asyncio.Event()
     producing = asyncio.create_task(SYSTEMS[system].produce(servers, plan, pattern, in_flight, meter, stop))
     await asyncio.sleep(WARM_UP_S)
@@ -74,15 +74,15 @@ async def drain(producing: "asyncio.Task[None]", system: str, in_flight: int) ->
         raise BenchError(f"{system} failed with {in_flight} in flight: {error!r}") from error
 
 
-def _is_over(plan: Plan, meter: Meter, stopwatch: Stopwatch) -> bool:
+def _is_over(plan: BenchPlan, meter: Meter, stopwatch: Stopwatch) -> bool:
     if plan.messages is not None:
         return meter.count >= plan.messages
     return stopwatch.elapsed_s >= plan.seconds
 
 
-def row_of(system: str, pattern: Pattern, in_flight: int, meter: Meter, used: Used) -> Row:
+def row_of(system: str, pattern: Pattern, in_flight: int, meter: Meter, used: Used) -> BenchRow:
     rate = round(meter.count / used.elapsed_s, 1)
-    return Row(
+    return BenchRow(
         system=system,
         pattern=pattern.name,
         in_flight=in_flight,
@@ -98,7 +98,7 @@ def row_of(system: str, pattern: Pattern, in_flight: int, meter: Meter, used: Us
     )
 
 
-def _with_envelopes(row: Row, count: int, used: Used, before: LogEnds, after: LogEnds) -> Row:
+def _with_envelopes(row: BenchRow, count: int, used: Used, before: LogEnds, after: LogEnds) -> BenchRow:
     """The logs were looked at a moment before and after: their ratio holds for what was measured in between."""
     if after.envelopes == before.envelopes:
         return row

@@ -6,15 +6,15 @@ from typing import Any
 from ordercast.bench import environment, goals, trial
 from ordercast.bench.agenda import Agenda
 from ordercast.bench.goals import Goal
-from ordercast.bench.rows import Row, medians
+from ordercast.bench.rows import BenchRow, medians
 from ordercast.bench.trial import Say
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ComparisonResult:
     agenda: Agenda
     #: Medians of the repetitions.
-    rows: list[Row]
+    rows: list[BenchRow]
     machine: dict[str, Any]
 
     @property
@@ -30,11 +30,11 @@ class Result:
         }
 
 
-def run(agenda: Agenda, say: Say) -> Result:
-    rows: list[Row] = []
+def run(agenda: Agenda, say: Say) -> ComparisonResult:
+    rows: list[BenchRow] = []
     for repetition, tried in agenda.interleaved():
         rows += trial.run(tried, agenda.plan, with_prefix(say, f"{repetition + 1} of {agenda.repetitions}: "))
-    return Result(agenda, medians(rows), environment.facts())
+    return ComparisonResult(agenda, medians(rows), environment.facts())
 
 
 def with_prefix(say: Say, prefix: str) -> Say:

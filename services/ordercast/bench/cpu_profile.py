@@ -6,7 +6,7 @@ from typing import Any
 
 from ordercast.bench import own
 from ordercast.bench.client import in_process_of_its_own, measure
-from ordercast.bench.plan import Plan, pattern_named
+from ordercast.bench.plan import BenchPlan, pattern_named
 from ordercast.bench.systems import OWN
 from ordercast.bench.trial import Say, empty_directory
 
@@ -40,7 +40,7 @@ STAGES = {
 }
 
 
-def run(plan: Plan, pattern_name: str, in_flight: int, say: Say) -> list[dict[str, Any]]:
+def run(plan: BenchPlan, pattern_name: str, in_flight: int, say: Say) -> list[dict[str, Any]]:
     """In a run of its own, that is slowed down by the looking."""
     pattern = pattern_named(pattern_name, plan)
     say(f"{OWN} profile of {pattern_name}, {in_flight:,} in flight")

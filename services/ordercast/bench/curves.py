@@ -23,7 +23,7 @@ import grpc
 from ordercast.bench import environment, own
 from ordercast.bench.client import DRAIN_S_MAX, LOOK_S, drain, in_process_of_its_own
 from ordercast.bench.meter import Meter
-from ordercast.bench.plan import CAUSAL, TOTAL, Plan
+from ordercast.bench.plan import CAUSAL, TOTAL, BenchPlan
 from ordercast.bench.servers import BenchError
 from ordercast.bench.systems import OWN
 from ordercast.bench.trial import Say, empty_directory
@@ -111,7 +111,7 @@ def describe(gateway: str, group: str) -> DescribeGroupResponse:
 
 def holders_of(described: DescribeGroupResponse) -> list[str]:
     """Whom replicas take for the token's holder: mostly all the same one."""
-    return [replica.log.token_holder for replica in described.replicas]
+    return [replica.log.orderer for replica in described.replicas]
 
 
 def sender_for(group: str, described: DescribeGroupResponse, *, is_total: bool) -> str:
@@ -133,7 +133,7 @@ def measure(gateway: str, group: str, seconds: float) -> dict[str, float]:
 async def _measure(gateway: str, group: str, seconds: float) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, size in SIZES.items():
-        plan = Plan(size=size, seconds=seconds)
+        plan = BenchPlan(size=size, seconds=seconds)
         alone, _ = await _run(gateway, plan, group, 1)
         found[f"{name}_ms"] = round(alone.percentile_ms(0.50), 3)
         many, elapsed_s = await _run(gateway, plan, group, PIPELINED)
@@ -142,7 +142,7 @@ async def _measure(gateway: str, group: str, seconds: float) -> dict[str, float]
     return found
 
 
-async def _run(gateway: str, plan: Plan, group: str, in_flight: int) -> tuple[Meter, float]:
+async def _run(gateway: str, plan: BenchPlan, group: str, in_flight: int) -> tuple[Meter, float]:
     """So long, or until the first receipt; and how long that was."""
     meter, stop = Meter(), asyncio.Event()
     sets = ((group,),)
@@ -161,5 +161,5 @@ async def _run(gateway: str, plan: Plan, group: str, in_flight: int) -> tuple[Me
     return meter, elapsed_s
 
 
-def _is_over(plan: Plan, meter: Meter, elapsed_s: float) -> bool:
+def _is_over(plan: BenchPlan, meter: Meter, elapsed_s: float) -> bool:
     return elapsed_s >= (plan.seconds if meter.count else DRAIN_S_MAX)

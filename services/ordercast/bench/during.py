@@ -29,9 +29,9 @@ from ordercast.bench.client import WARM_UP_S, in_process_of_its_own
 from ordercast.bench.goals import Goal, at_least
 from ordercast.bench.long_replay import publish
 from ordercast.bench.own import servers_of
-from ordercast.bench.plan import GROUPS_PREFIX, Pattern, Plan, pattern_named
+from ordercast.bench.plan import GROUPS_PREFIX, BenchPlan, Pattern, pattern_named
 from ordercast.bench.servers import BenchError, Servers
-from ordercast.bench.steady import Outcome, Stretch, joined
+from ordercast.bench.steady import SteadyOutcome, Stretch, joined
 from ordercast.bench.systems import OWN
 from ordercast.bench.trial import Say, empty_directory
 from ordercast.client.sync import SyncConnection
@@ -62,7 +62,7 @@ Entry = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Change:
+class ReplacedReplica:
     """One replica that was replaced."""
 
     replaced: str
@@ -90,8 +90,8 @@ class Verified:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    plan: Plan
+class DuringResult:
+    plan: BenchPlan
     changes: list[Entry]
     verified: Verified
     machine: dict[str, Any]
@@ -111,12 +111,12 @@ class Result:
         }
 
 
-def plan_of(messages: int, size: int, seconds: float) -> Plan:
+def plan_of(messages: int, size: int, seconds: float) -> BenchPlan:
     """Here `messages` are those that the log is filled with."""
-    return Plan(NODES, 1, REPLICAS, size, seconds, messages)
+    return BenchPlan(NODES, 1, REPLICAS, size, seconds, messages)
 
 
-def run(plan: Plan, say: Say) -> Result:
+def run(plan: BenchPlan, say: Say) -> DuringResult:
     pattern = pattern_named(PATTERN, plan)
     with empty_directory(OWN) as directory, running_cluster(directory, pattern) as cluster:
         servers = servers_of(cluster)
@@ -129,7 +129,7 @@ def run(plan: Plan, say: Say) -> Result:
             changes = replacing.run()
             outcome = load.stop()
         verified = verify(servers, pattern.groups[0], filled + outcome.acknowledged, say)
-    return Result(plan, entries_of(changes, outcome, replacing.server_s), verified, environment.facts())
+    return DuringResult(plan, entries_of(changes, outcome, replacing.server_s), verified, environment.facts())
 
 
 @contextmanager
@@ -146,7 +146,7 @@ def running_cluster(directory: Path, pattern: Pattern) -> Iterator[LocalCluster]
         cluster.stop()
 
 
-def fill(servers: Servers, plan: Plan, pattern: Pattern, say: Say) -> int:
+def fill(servers: Servers, plan: BenchPlan, pattern: Pattern, say: Say) -> int:
     assert plan.messages is not None
     filled = 0
     while filled < plan.messages:
@@ -161,7 +161,13 @@ class Replacing:
     """Two changes under load, and the stretches around them: before, copying, switching, after, copying, ..."""
 
     def __init__(
-        self, plan: Plan, servers: Servers, group: str, client: SyncConnection, load: steady.Load, say: Say
+        self,
+        plan: BenchPlan,
+        servers: Servers,
+        group: str,
+        client: SyncConnection,
+        load: steady.SteadyLoad,
+        say: Say,
     ) -> None:
         self.plan = plan
         self.servers = servers
@@ -172,7 +178,7 @@ class Replacing:
         #: Processor time of all servers when each stretch began, and at the end.
         self.server_s: list[float] = []
 
-    def run(self) -> list[Change]:
+    def run(self) -> list[ReplacedReplica]:
         gateway = self.client.cluster().gateway
         replicas = list(self.client.describe_group(self.group).group.replicas)
         spare = next(node.name for node in self.client.nodes() if node.name not in replicas)
@@ -181,7 +187,7 @@ class Replacing:
         self._wait(WARM_UP_S)
         self._stretch("before any change")
         self._wait(self.plan.seconds)
-        changes = [Change(another, spare, False), Change(gateway, another, True)]
+        changes = [ReplacedReplica(another, spare, False), ReplacedReplica(gateway, another, True)]
         for change in changes:
             self._replace(change)
             self._stretch(f"{change.replaced} is replaced by {change.by}")
@@ -207,7 +213,7 @@ class Replacing:
 
     # ------------------------------------------------------------------------------------------------ changes
 
-    def _replace(self, change: Change) -> None:
+    def _replace(self, change: ReplacedReplica) -> None:
         wanted = self._begin(change).next
         self._stretch(f"{change.by} copies the log, to replace {change.replaced}")
 
@@ -225,7 +231,7 @@ class Replacing:
         self._stretch(f"configuration {wanted.number} has begun")
         self._until("all have started", lambda answer: is_settled(answer.group))
 
-    def _begin(self, change: Change) -> Group:
+    def _begin(self, change: ReplacedReplica) -> Group:
         """Refused until all know what all understand, and while something of an earlier change is left to do."""
         deadline = time.monotonic() + AGREED_S_MAX
         while True:
@@ -281,7 +287,9 @@ def replicas_behind(answer: DescribeGroupResponse) -> list[str]:
 # --------------------------------------------------------------------------------------------- the reckoning
 
 
-def entries_of(changes: Sequence[Change], outcome: Outcome, server_s: Sequence[float]) -> list[Entry]:
+def entries_of(
+    changes: Sequence[ReplacedReplica], outcome: SteadyOutcome, server_s: Sequence[float]
+) -> list[Entry]:
     """Three stretches for each change, and one before them all."""
     assert len(outcome.stretches) == 1 + 3 * len(changes) == len(server_s) - 1
     entries = []

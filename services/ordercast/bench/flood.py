@@ -61,7 +61,7 @@ class Offer:
 
 
 @dataclass(slots=True)
-class Outcome:
+class FloodOutcome:
     """All counts are of messages."""
 
     offered: int = 0
@@ -73,7 +73,7 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Producer:
+class FloodProducer:
     #: The request without its first sequence and its messages.
     head: bytes
     next_sequence: int = 1
@@ -81,16 +81,16 @@ class Producer:
     sent: dict[int, float] = field(default_factory=dict)
 
 
-class Stream:
-    def __init__(self, address: str, offer: Offer, outcome: Outcome) -> None:
+class FloodStream:
+    def __init__(self, address: str, offer: Offer, outcome: FloodOutcome) -> None:
         self.address = address
         self.offer = offer
         self.outcome = outcome
         message = Message(payload=os.urandom(offer.size)).SerializeToString()
         self.messages = delimited(MESSAGE_TAG, message) * BATCH
-        self.producers: dict[bytes, Producer] = {}
+        self.producers: dict[bytes, FloodProducer] = {}
         #: Those of which nothing is under way.
-        self.free: list[Producer] = []
+        self.free: list[FloodProducer] = []
         self.credits = 0
         self.resume_at = 0.0
         self.answered = asyncio.Event()
@@ -99,15 +99,15 @@ class Stream:
     def is_counted(self) -> bool:
         return self.offer.counted_from <= time.time() < self.offer.counted_until
 
-    def producer(self) -> Producer:
+    def producer(self) -> FloodProducer:
         if self.free:
             return self.free.pop()
         id_ = os.urandom(16)
-        made = Producer(PublishRequest(producer=id_, groups=self.offer.groups).SerializeToString())
+        made = FloodProducer(PublishRequest(producer=id_, groups=self.offer.groups).SerializeToString())
         self.producers[id_] = made
         return made
 
-    def frame(self, producer: Producer) -> bytes:
+    def frame(self, producer: FloodProducer) -> bytes:
         """The producer's next request. On the wire, the parts of a message make a message when they are joined."""
         first = producer.next_sequence
         producer.next_sequence += BATCH
@@ -172,7 +172,7 @@ class Stream:
         if not producer.sent:
             self.free.append(producer)
 
-    def _on_receipt(self, producer: Producer, reply: PublishReply) -> None:
+    def _on_receipt(self, producer: FloodProducer, reply: PublishReply) -> None:
         """It may be about several requests that were delivered together."""
         now = time.perf_counter()
         begun = [producer.sent.pop(first) for first in range(*span_of(reply))]
@@ -180,7 +180,7 @@ class Stream:
             self.outcome.acknowledged += reply.count
             self.outcome.latencies += [now - at for at in begun]
 
-    def _on_refusal(self, producer: Producer, reply: PublishReply) -> None:
+    def _on_refusal(self, producer: FloodProducer, reply: PublishReply) -> None:
         """Nothing of it is stored, nor of what was sent behind it: that is refused as well."""
         producer.sent.pop(reply.first_sequence)
         producer.next_sequence = min(producer.next_sequence, reply.first_sequence)
@@ -212,19 +212,19 @@ def delimited(tag: bytes, content: bytes) -> bytes:
     return tag + varint(len(content)) + content
 
 
-def keep_in_flight(offer: Offer, in_flight: int) -> Outcome:
+def keep_in_flight(offer: Offer, in_flight: int) -> FloodOutcome:
     """One producer at each gateway, in a closed loop."""
-    outcome = Outcome()
-    streams = [Stream(address, offer, outcome) for address in offer.gateways]
+    outcome = FloodOutcome()
+    streams = [FloodStream(address, offer, outcome) for address in offer.gateways]
     asyncio.run(_run(offer, [stream.closed_loop(in_flight) for stream in streams]))
     outcome.offered = outcome.acknowledged + outcome.refused
     return outcome
 
 
-def offer_at_rate(offer: Offer, messages_per_second: float) -> Outcome:
+def offer_at_rate(offer: Offer, messages_per_second: float) -> FloodOutcome:
     """Many producers at each gateway, in an open loop."""
-    outcome = Outcome()
-    streams = [Stream(address, offer, outcome) for address in offer.gateways for _ in range(STREAMS)]
+    outcome = FloodOutcome()
+    streams = [FloodStream(address, offer, outcome) for address in offer.gateways for _ in range(STREAMS)]
     asyncio.run(_run(offer, [stream.open_loop(messages_per_second / len(streams)) for stream in streams]))
     outcome.offered = round(messages_per_second * offer.seconds)
     return outcome

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ordercast.bench.plan import CAUSAL, DEFAULT, FIXED_IN_FLIGHT, GROUPS_PREFIX, ONE, RANDOM_SETS, SAME, Plan
-from ordercast.bench.rows import Replay, Row
+from ordercast.bench.plan import CAUSAL, DEFAULT, FIXED_IN_FLIGHT, GROUPS_PREFIX, ONE, RANDOM_SETS, SAME, BenchPlan
+from ordercast.bench.rows import BenchRow, Replay
 from ordercast.bench.systems import OWN
 
 NODES, GROUPS, REPLICAS = 3, 2, 3
@@ -31,7 +31,7 @@ class Goal:
     is_stretch: bool = False
 
 
-def judge(rows: Sequence[Row], plan: Plan) -> list[Goal]:
+def judge(rows: Sequence[BenchRow], plan: BenchPlan) -> list[Goal]:
     figures = Figures(rows, plan)
     return [*_random_sets(figures), *_against_peers(figures), *_many_groups(figures), *_beside_default(rows, plan)]
 
@@ -39,7 +39,7 @@ def judge(rows: Sequence[Row], plan: Plan) -> list[Goal]:
 class Figures:
     """The rows that goals are about; None for what is not there."""
 
-    def __init__(self, rows: Sequence[Row], plan: Plan) -> None:
+    def __init__(self, rows: Sequence[BenchRow], plan: BenchPlan) -> None:
         is_standard = (plan.nodes, plan.groups, plan.replicas) == (NODES, GROUPS, REPLICAS)
         self._rows = {row.case: row for row in rows} if is_standard else {}
 
@@ -122,7 +122,7 @@ def of_replays(replays: Sequence[Replay]) -> list[Goal]:
     ]
 
 
-def _beside_default(rows: Sequence[Row], plan: Plan) -> list[Goal]:
+def _beside_default(rows: Sequence[BenchRow], plan: BenchPlan) -> list[Goal]:
     """A cast needs no agreement about its number: nobody has to wait for anybody's stamp."""
     if not plan.traits.causal or plan.ordering != CAUSAL:
         return []

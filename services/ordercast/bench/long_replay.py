@@ -5,7 +5,7 @@ import asyncio
 from ordercast.bench import own
 from ordercast.bench.client import in_process_of_its_own
 from ordercast.bench.meter import Meter
-from ordercast.bench.plan import SAME, Pattern, Plan, pattern_named
+from ordercast.bench.plan import SAME, BenchPlan, Pattern, pattern_named
 from ordercast.bench.rows import Replay
 from ordercast.bench.servers import BenchError, Servers
 from ordercast.bench.systems import OWN
@@ -15,7 +15,7 @@ from ordercast.local.usage import rss_anon_mb
 IN_FLIGHT = 1024
 
 
-def run(plan: Plan, messages: int, say: Say) -> list[Replay]:
+def run(plan: BenchPlan, messages: int, say: Say) -> list[Replay]:
     """At half of the messages, and at all."""
     pattern = pattern_named(SAME, plan)
     replays = []
@@ -29,7 +29,7 @@ def run(plan: Plan, messages: int, say: Say) -> list[Replay]:
     return replays
 
 
-def publish(servers: Servers, plan: Plan, pattern: Pattern, count: int) -> None:
+def publish(servers: Servers, plan: BenchPlan, pattern: Pattern, count: int) -> None:
     meter = Meter()
     asyncio.run(
         own.produce_alone(servers.addresses, plan, pattern.sets[0], IN_FLIGHT, meter, asyncio.Event(), count)

@@ -24,7 +24,7 @@ from ordercast.bench import flood
 from ordercast.bench.client import WARM_UP_S, own_process
 from ordercast.bench.meter import Meter, percentile_ms
 from ordercast.bench.own import from_gateway, produce_alone, running_cluster, servers_of
-from ordercast.bench.plan import SAME, Plan, pattern_named
+from ordercast.bench.plan import SAME, BenchPlan, pattern_named
 from ordercast.bench.servers import Servers
 from ordercast.bench.systems import OWN
 from ordercast.bench.trial import Say, empty_directory
@@ -47,14 +47,14 @@ Entry = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Used:
+class PhaseUse:
     """By the servers, in a phase."""
 
     rss_anon_mb_max: float = 0.0
     cpu_s: float = 0.0
 
 
-def measure(plan: Plan, say: Say) -> list[Entry]:
+def measure(plan: BenchPlan, say: Say) -> list[Entry]:
     pattern = pattern_named(SAME, plan)
     with (
         empty_directory(OWN) as directory,
@@ -67,7 +67,7 @@ def measure(plan: Plan, say: Say) -> list[Entry]:
 class Overload:
     def __init__(
         self,
-        plan: Plan,
+        plan: BenchPlan,
         servers: Servers,
         groups: tuple[str, ...],
         client: ProcessPoolExecutor,
@@ -139,8 +139,8 @@ class Overload:
 
     # ------------------------------------------------------------------------------------- meanwhile, here
 
-    async def _watch(self, watched: "Future[flood.Outcome]", offer: flood.Offer) -> Used:
-        used = Used()
+    async def _watch(self, watched: "Future[flood.FloodOutcome]", offer: flood.Offer) -> PhaseUse:
+        used = PhaseUse()
         before_s = None
         while not watched.done():
             used.rss_anon_mb_max = max(used.rss_anon_mb_max, *map(rss_anon_mb, self.servers.pids))
@@ -152,8 +152,8 @@ class Overload:
         return used
 
     async def _watch_beside_polite_clients(
-        self, watched: "Future[flood.Outcome]", offer: flood.Offer, meter: Meter
-    ) -> Used:
+        self, watched: "Future[flood.FloodOutcome]", offer: flood.Offer, meter: Meter
+    ) -> PhaseUse:
         stop = asyncio.Event()
         clients = [
             asyncio.create_task(
@@ -175,10 +175,10 @@ class Overload:
 def entry_of(
     phase: str,
     offer: flood.Offer,
-    outcome: flood.Outcome,
+    outcome: flood.FloodOutcome,
     acknowledged: int,
     latencies: Sequence[float],
-    used: Used,
+    used: PhaseUse,
 ) -> Entry:
     seconds = offer.seconds
     p50_ms, p99_ms = percentiles_ms(latencies)

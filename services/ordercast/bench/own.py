@@ -13,7 +13,7 @@ import grpc
 
 import ordercast
 from ordercast.bench.meter import Meter
-from ordercast.bench.plan import DEFAULT, Groups, Pattern, Plan
+from ordercast.bench.plan import DEFAULT, BenchPlan, Groups, Pattern
 from ordercast.bench.servers import Servers
 from ordercast.local.cluster import LocalCluster
 from ordercast.local.setup import create_domain, create_groups
@@ -27,7 +27,7 @@ DOMAIN = "bench"
 
 @contextmanager
 def running_cluster(
-    directory: Path, plan: Plan, pattern: Pattern, options: Sequence[str] = ()
+    directory: Path, plan: BenchPlan, pattern: Pattern, options: Sequence[str] = ()
 ) -> Iterator[LocalCluster]:
     with LocalCluster(directory, nodes=plan.nodes, options=options) as cluster:
         cluster.start()
@@ -37,7 +37,7 @@ def running_cluster(
         cluster.stop()
 
 
-def create_all(cluster: LocalCluster, plan: Plan, groups: Groups) -> None:
+def create_all(cluster: LocalCluster, plan: BenchPlan, groups: Groups) -> None:
     """The groups, in a domain with the plan's protocol."""
     domain = ""
     if plan.protocol != DEFAULT:
@@ -47,7 +47,7 @@ def create_all(cluster: LocalCluster, plan: Plan, groups: Groups) -> None:
 
 
 @contextmanager
-def running(directory: Path, plan: Plan, pattern: Pattern) -> Iterator[Servers]:
+def running(directory: Path, plan: BenchPlan, pattern: Pattern) -> Iterator[Servers]:
     with running_cluster(directory, plan, pattern) as cluster:
         yield servers_of(cluster)
 
@@ -58,7 +58,7 @@ def servers_of(cluster: LocalCluster) -> Servers:
 
 
 async def produce(
-    servers: Servers, plan: Plan, pattern: Pattern, in_flight: int, meter: Meter, stop: asyncio.Event
+    servers: Servers, plan: BenchPlan, pattern: Pattern, in_flight: int, meter: Meter, stop: asyncio.Event
 ) -> None:
     """All producers of the pattern, or as many as there may be messages in flight."""
     sets = pattern.sets[:in_flight]
@@ -85,7 +85,7 @@ def from_gateway(servers: Servers, number: int) -> Sequence[str]:
 
 async def produce_over(
     gateways: Sequence[str],
-    plan: Plan,
+    plan: BenchPlan,
     sets_by_producer: Sequence[Sequence[Groups]],
     in_flight: int,
     meter: Meter,
@@ -109,7 +109,7 @@ async def produce_over(
 
 async def produce_alone(
     gateways: Sequence[str],
-    plan: Plan,
+    plan: BenchPlan,
     sets: Sequence[Groups],
     in_flight: int,
     meter: Meter,
@@ -123,7 +123,7 @@ async def produce_alone(
 
 async def publish_in_turn(
     producer: ordercast.Producer,
-    plan: Plan,
+    plan: BenchPlan,
     sets: Sequence[Groups],
     in_flight: int,
     meter: Meter,

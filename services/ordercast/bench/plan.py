@@ -40,7 +40,7 @@ MESSAGES_PER_ROUND = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BenchPlan:
     nodes: int = 3
     #: Groups that each message goes to.
     groups: int = 2
@@ -99,7 +99,7 @@ class Pattern:
         return wanted if self.in_flight is None else (self.in_flight,)
 
 
-def pattern_named(name: str, plan: Plan) -> Pattern:
+def pattern_named(name: str, plan: BenchPlan) -> Pattern:
     if name == SAME:
         groups = group_names(plan.groups)
         return Pattern(name, groups, ((groups,),))

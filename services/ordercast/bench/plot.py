@@ -5,10 +5,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ordercast.bench.comparison import Result
+from ordercast.bench.comparison import ComparisonResult
 from ordercast.bench.curves import ABCAST, CBCAST, NODES, PIPELINED, WORKERS, Curve, Curves
 from ordercast.bench.plan import DEFAULT, FEW_GROUPS_MAX, FIXED_IN_FLIGHT, MANY_GROUPS, RANDOM_SETS, SAME
-from ordercast.bench.rows import Row
+from ordercast.bench.rows import BenchRow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ Published = Mapping[str, Curve]
 Panel = Callable[["Axes"], None]
 
 
-def draw(result: Result, path: Path) -> None:
+def draw(result: ComparisonResult, path: Path) -> None:
     """Nothing, if there is none of the rows that it shows."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -51,13 +51,13 @@ def draw(result: Result, path: Path) -> None:
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
 
-def by_system(rows: Sequence[Row]) -> dict[str, list[Row]]:
+def by_system(rows: Sequence[BenchRow]) -> dict[str, list[BenchRow]]:
     """Those systems that there are, in the order of their labels."""
     systems = {system: [row for row in rows if row.system == system] for system in LABELS}
     return {system: of_system for system, of_system in systems.items() if of_system}
 
 
-def draw_random_sets(axes: "Axes", rows: Sequence[Row]) -> None:
+def draw_random_sets(axes: "Axes", rows: Sequence[BenchRow]) -> None:
     """Bars from 0, side by side: how much higher one is than the other is what there is to see."""
     patterns = [pattern for pattern in RANDOM_SETS if any(row.pattern == pattern for row in rows)]
     systems = by_system(rows)
@@ -94,7 +94,7 @@ def random_sets_text(producers: int, connections: int) -> str:
     return f"{counted(producers, 'producer')},\n{counted(connections, 'connection')}"
 
 
-def draw_throughputs(axes: "Axes", rows: Sequence[Row]) -> None:
+def draw_throughputs(axes: "Axes", rows: Sequence[BenchRow]) -> None:
     dress(axes, "messages per second, one set", rows)
     systems = by_system(rows)
     for system, of_system in systems.items():
@@ -102,7 +102,7 @@ def draw_throughputs(axes: "Axes", rows: Sequence[Row]) -> None:
     label(axes, {system: of[-1].messages_per_second for system, of in systems.items()}, rows[-1].in_flight)
 
 
-def draw_latencies(axes: "Axes", rows: Sequence[Row]) -> None:
+def draw_latencies(axes: "Axes", rows: Sequence[BenchRow]) -> None:
     dress(axes, "latency, one set, ms: p50, and p99 dashed", rows)
     systems = by_system(rows)
     for system, of_system in systems.items():
@@ -110,14 +110,14 @@ def draw_latencies(axes: "Axes", rows: Sequence[Row]) -> None:
     label(axes, {system: of[-1].p50_ms for system, of in systems.items()}, rows[-1].in_flight)
 
 
-def draw_throughput(axes: "Axes", colour: str, rows: Sequence[Row]) -> None:
+def draw_throughput(axes: "Axes", colour: str, rows: Sequence[BenchRow]) -> None:
     depths = [row.in_flight for row in rows]
     lowest, highest = [r.messages_per_second_min for r in rows], [r.messages_per_second_max for r in rows]
     axes.fill_between(depths, lowest, highest, color=colour, alpha=0.15, linewidth=0)
     axes.plot(depths, [row.messages_per_second for row in rows], color=colour, marker="o", markersize=4)
 
 
-def draw_latency(axes: "Axes", colour: str, rows: Sequence[Row]) -> None:
+def draw_latency(axes: "Axes", colour: str, rows: Sequence[BenchRow]) -> None:
     depths = [row.in_flight for row in rows]
     axes.plot(depths, [row.p50_ms for row in rows], color=colour, marker="o", markersize=4)
     axes.plot(depths, [row.p99_ms for row in rows], color=colour, linewidth=0.9, linestyle="--")
@@ -146,7 +146,7 @@ def label_ends(axes: "Axes", ends: Sequence[tuple[str, float, str]], at: float) 
         )
 
 
-def dress(axes: "Axes", title: str, rows: Sequence[Row]) -> None:
+def dress(axes: "Axes", title: str, rows: Sequence[BenchRow]) -> None:
     depths = sorted({row.in_flight for row in rows})
     axes.set_xscale("log", base=2)
     axes.set_xticks(depths, [f"{depth:,}" for depth in depths])
@@ -167,7 +167,7 @@ def dress_plainly(axes: "Axes", title: str) -> None:
     axes.tick_params(colors=INK, which="both")
 
 
-def caption(result: Result) -> str:
+def caption(result: ComparisonResult) -> str:
     facts, plan = result.machine, result.agenda.plan
     versions: dict[str, Any] = facts["versions"]
     names = [f"{LABELS.get(name, name)} {version}" for name, version in versions.items() if version]

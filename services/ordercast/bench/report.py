@@ -6,15 +6,15 @@ from typing import Any
 
 from ordercast.bench import environment
 from ordercast.bench.goals import Goal
-from ordercast.bench.plan import Plan
+from ordercast.bench.plan import BenchPlan
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class BenchReport:
     #: What the figures are called: in the document, and on disk.
     name: str
     entries: Sequence[dict[str, Any]]
-    plan: Plan
+    plan: BenchPlan
     goals: Sequence[Goal] = ()
     machine: dict[str, Any] = field(default_factory=environment.facts)
 

@@ -6,7 +6,7 @@ from statistics import median
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BenchRow:
     """One system, one pattern, so many messages in flight. What was not measured is None."""
 
     system: str
@@ -45,25 +45,25 @@ class Replay:
     rss_anon_mb: list[float]
 
 
-def medians(rows: Sequence[Row]) -> list[Row]:
+def medians(rows: Sequence[BenchRow]) -> list[BenchRow]:
     """One row for each case, in the order in which cases came first."""
-    cases: dict[tuple[str, str, int], list[Row]] = {}
+    cases: dict[tuple[str, str, int], list[BenchRow]] = {}
     for row in rows:
         cases.setdefault(row.case, []).append(row)
     return [_median(repetitions) for repetitions in cases.values()]
 
 
-def _median(repetitions: Sequence[Row]) -> Row:
+def _median(repetitions: Sequence[BenchRow]) -> BenchRow:
     rates = [row.messages_per_second for row in repetitions]
     values = {
         field.name: _middle([getattr(row, field.name) for row in repetitions])
-        for field in fields(Row)
+        for field in fields(BenchRow)
         if field.name not in ("system", "pattern", "in_flight")
     }
     # A failure in one repetition is not made up for by two without.
     values["failed"] = sum(row.failed for row in repetitions)
     values["messages_per_second_min"], values["messages_per_second_max"] = min(rates), max(rates)
-    return Row(*repetitions[0].case, **values)  # type: ignore[arg-type]
+    return BenchRow(*repetitions[0].case, **values)  # type: ignore[arg-type]
 
 
 def _middle(values: Sequence[float | int | None]) -> float | int | None:

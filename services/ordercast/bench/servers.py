@@ -23,7 +23,7 @@ class Servers:
     pids: tuple[int, ...]
 
 
-class Process:
+class PeerProcess:
     """A server that is not ours."""
 
     def __init__(self, name: str, command: Sequence[str | Path], log: Path) -> None:
@@ -62,16 +62,16 @@ def addresses_of(system: str, count: int) -> tuple[dict[str, str], dict[str, str
     return dict(zip(names, addresses[:count], strict=True)), dict(zip(names, addresses[count:], strict=True))
 
 
-def led_by(leader: str, clients: Mapping[str, str], started: Sequence[Process]) -> Servers:
+def led_by(leader: str, clients: Mapping[str, str], started: Sequence[PeerProcess]) -> Servers:
     """A client of the leader saves a hop, so that is what is compared with."""
     others = [address for name, address in clients.items() if name != leader]
     return Servers((clients[leader], *others), tuple(process.pid for process in started))
 
 
 @contextmanager
-def processes() -> Iterator[list[Process]]:
+def processes() -> Iterator[list[PeerProcess]]:
     """Those that are put into the list are killed in the end: their data is thrown away with them."""
-    started: list[Process] = []
+    started: list[PeerProcess] = []
     try:
         yield started
     finally:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from ordercast.bench import cast_stages, own
 from ordercast.bench.client import WARM_UP_S, drain, in_process_of_its_own
 from ordercast.bench.meter import Meter, percentile_ms
-from ordercast.bench.plan import SAME, Pattern, Plan, pattern_named
+from ordercast.bench.plan import SAME, BenchPlan, Pattern, pattern_named
 from ordercast.bench.servers import BenchError, Servers
 from ordercast.bench.systems import OWN
 from ordercast.bench.trial import Say, empty_directory
@@ -55,11 +55,11 @@ class Followed(Protocol):
         """By the stage, in order."""
 
 
-def measure(plan: Plan, depths: Sequence[int], say: Say) -> list[Entry]:
+def measure(plan: BenchPlan, depths: Sequence[int], say: Say) -> list[Entry]:
     return [entry for depth in depths for entry in entries_of(depth, follow(plan, depth, say))]
 
 
-def follow(plan: Plan, in_flight: int, say: Say) -> list[Followed]:
+def follow(plan: BenchPlan, in_flight: int, say: Say) -> list[Followed]:
     """The ways of envelopes through a cluster of their own."""
     pattern = pattern_named(SAME, plan)
     say(f"{OWN} stages, {in_flight:,} in flight")
@@ -95,12 +95,12 @@ class EnvelopeMeter(Meter):
         return self.envelopes
 
 
-def publish(servers: Servers, plan: Plan, pattern: Pattern, in_flight: int) -> dict[str, float]:
+def publish(servers: Servers, plan: BenchPlan, pattern: Pattern, in_flight: int) -> dict[str, float]:
     """Seconds that each envelope took, without those of the warm-up."""
     return asyncio.run(_publish(servers, plan, pattern, in_flight))
 
 
-async def _publish(servers: Servers, plan: Plan, pattern: Pattern, in_flight: int) -> dict[str, float]:
+async def _publish(servers: Servers, plan: BenchPlan, pattern: Pattern, in_flight: int) -> dict[str, float]:
     stop = asyncio.Event()
     meter = (
         cast_stages.OffsetMeter(pattern.groups[0], servers.addresses[0]) if plan.traits.causal else EnvelopeMeter()
@@ -119,7 +119,7 @@ async def _publish(servers: Servers, plan: Plan, pattern: Pattern, in_flight: in
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class EnvelopeWay:
     """Of one envelope, from the client and back."""
 
     total_s: float
@@ -142,7 +142,7 @@ def marks_in(log: Path) -> dict[str, Marks]:
     return {line["envelope"]: line["marks"] for line in lines}
 
 
-def way_of(total_s: float, seen: Sequence[Marks]) -> Way | None:
+def way_of(total_s: float, seen: Sequence[Marks]) -> EnvelopeWay | None:
     """From the marks of all processes; None if one of them has forgotten what is needed."""
     gateway = next((marks for marks in seen if "answered" in marks and "submit" in marks), None)
     decisions = [marks for marks in seen if "decided" in marks]
@@ -162,7 +162,7 @@ def way_of(total_s: float, seen: Sequence[Marks]) -> Way | None:
     delivered = max(first_deliveries(seen).values(), default=decided)
     answered = reached(gateway, "answered")
     moments = (accepted, submitted, received, stamped, known, decided, delivered, answered)
-    return Way(total_s, moments, is_implied)
+    return EnvelopeWay(total_s, moments, is_implied)
 
 
 def reached(marks: Marks, stage: str) -> float:
@@ -199,7 +199,7 @@ def entries_of(in_flight: int, ways: Sequence[Followed]) -> list[Entry]:
         }
         for stage, values in columns.items()
     ]
-    implied = [way.is_implied for way in ways if isinstance(way, Way)]
+    implied = [way.is_implied for way in ways if isinstance(way, EnvelopeWay)]
     if implied:
         entries[STAGES.index(NUMBER)]["implied_share"] = round(sum(implied) / len(implied), 3)
     return entries

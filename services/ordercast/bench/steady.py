@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from ordercast.bench import own
 from ordercast.bench.client import DRAIN_S_MAX, drain
 from ordercast.bench.meter import Meter, percentile_ms
-from ordercast.bench.plan import Pattern, Plan
+from ordercast.bench.plan import BenchPlan, Pattern
 from ordercast.bench.servers import BenchError, Servers
 from ordercast.bench.systems import OWN
 
@@ -98,7 +98,7 @@ class Timeline(Meter):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SteadyOutcome:
     stretches: list[Stretch]
     #: Ever, the warm-up and the drain included.
     acknowledged: int
@@ -107,7 +107,7 @@ class Outcome:
 # ------------------------------------------------------------------------------------- the client's process
 
 
-def produce(orders: Connection, servers: Servers, plan: Plan, pattern: Pattern, in_flight: int) -> None:
+def produce(orders: Connection, servers: Servers, plan: BenchPlan, pattern: Pattern, in_flight: int) -> None:
     """Until it is ordered to stop. Each order before that is the beginning of a stretch."""
     try:
         orders.send(asyncio.run(_produce(orders, servers, plan, pattern, in_flight)))
@@ -115,7 +115,9 @@ def produce(orders: Connection, servers: Servers, plan: Plan, pattern: Pattern, 
         orders.send(BenchError(str(error)))
 
 
-async def _produce(orders: Connection, servers: Servers, plan: Plan, pattern: Pattern, in_flight: int) -> Outcome:
+async def _produce(
+    orders: Connection, servers: Servers, plan: BenchPlan, pattern: Pattern, in_flight: int
+) -> SteadyOutcome:
     timeline, stop = Timeline(time.perf_counter()), asyncio.Event()
 
     def on_order() -> None:
@@ -140,13 +142,13 @@ async def _produce(orders: Connection, servers: Servers, plan: Plan, pattern: Pa
     await drain(producing, OWN, in_flight)
     if not stop.is_set():
         raise BenchError(f"the load ended by itself: {timeline.last_error!r}")
-    return Outcome(stretches, timeline.acknowledged)
+    return SteadyOutcome(stretches, timeline.acknowledged)
 
 
 # --------------------------------------------------------------------------------------------- who orders it
 
 
-class Load:
+class SteadyLoad:
     """The process, as the one who runs the bench sees it."""
 
     def __init__(self, orders: Connection) -> None:
@@ -164,7 +166,7 @@ class Load:
         if self._orders.poll():
             self._answer()
 
-    def stop(self) -> Outcome:
+    def stop(self) -> SteadyOutcome:
         self._order(False)
         return self._answer()
 
@@ -172,9 +174,9 @@ class Load:
         self.check()
         self._orders.send(goes_on)
 
-    def _answer(self) -> Outcome:
+    def _answer(self) -> SteadyOutcome:
         answer = self._heard()
-        assert isinstance(answer, Outcome)
+        assert isinstance(answer, SteadyOutcome)
         return answer
 
     def _heard(self) -> object:
@@ -190,7 +192,7 @@ class Load:
 
 
 @contextmanager
-def running(servers: Servers, plan: Plan, pattern: Pattern, in_flight: int) -> Iterator[Load]:
+def running(servers: Servers, plan: BenchPlan, pattern: Pattern, in_flight: int) -> Iterator[SteadyLoad]:
     context = get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=produce, args=(there, servers, plan, pattern, in_flight), daemon=True)
@@ -198,7 +200,7 @@ def running(servers: Servers, plan: Plan, pattern: Pattern, in_flight: int) -> I
     # Only the process has it now: when that dies, reading here ends.
     there.close()
     try:
-        yield Load(here)
+        yield SteadyLoad(here)
     finally:
         here.close()
         process.join(END_S_MAX)

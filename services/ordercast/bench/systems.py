@@ -10,13 +10,13 @@ from typing import Any
 from ordercast.bench import own
 from ordercast.bench.meter import Meter
 from ordercast.bench.peers import etcd, nats
-from ordercast.bench.plan import RANDOM_SETS, SAME, Pattern, Plan
+from ordercast.bench.plan import RANDOM_SETS, SAME, BenchPlan, Pattern
 from ordercast.bench.servers import Servers
 
 #: Runs the servers, with their data in the directory, ready for clients.
-Running = Callable[[Path, Plan, Pattern], AbstractContextManager[Servers]]
+Running = Callable[[Path, BenchPlan, Pattern], AbstractContextManager[Servers]]
 #: Keeps so many messages in flight until it is told to stop, then waits for what is open.
-Produce = Callable[[Servers, Plan, Pattern, int, Meter, asyncio.Event], Coroutine[Any, Any, None]]
+Produce = Callable[[Servers, BenchPlan, Pattern, int, Meter, asyncio.Event], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +26,14 @@ class System:
 
 
 @dataclass(frozen=True, slots=True)
-class Peer(System):
+class PeerSystem(System):
     #: Those in which it has something to compare.
     patterns: tuple[str, ...]
 
 
 OWN = "ordercast"
 PEERS = {
-    "etcd": Peer(etcd.running, etcd.produce, (*RANDOM_SETS, SAME)),
-    "nats": Peer(nats.running, nats.produce, (SAME,)),
+    "etcd": PeerSystem(etcd.running, etcd.produce, (*RANDOM_SETS, SAME)),
+    "nats": PeerSystem(nats.running, nats.produce, (SAME,)),
 }
 SYSTEMS: dict[str, System] = {OWN: System(own.running, own.produce), **PEERS}

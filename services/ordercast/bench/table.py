@@ -9,13 +9,13 @@ from rich.table import Table
 
 from ordercast.bench.goals import Goal
 from ordercast.bench.plan import GROUPS_PREFIX
-from ordercast.bench.rows import Replay, Row
+from ordercast.bench.rows import BenchRow, Replay
 from ordercast.bench.systems import OWN
 
 MARKS = {True: "[green]✓[/green]", False: "[red]✗[/red]", None: "-"}
 
 
-def rows_tables(rows: Sequence[Row], protocol: str = "") -> list[Table]:
+def rows_tables(rows: Sequence[BenchRow], protocol: str = "") -> list[Table]:
     """For each pattern, systems side by side with as many messages in flight; `ordercast` with that protocol.
 
     One group against many is in the other table: there it is the envelopes that tell why.
@@ -25,7 +25,7 @@ def rows_tables(rows: Sequence[Row], protocol: str = "") -> list[Table]:
     return [_rows_table(pattern + named, [row for row in rows if row.pattern == pattern]) for pattern in patterns]
 
 
-def _rows_table(title: str, rows: Sequence[Row]) -> Table:
+def _rows_table(title: str, rows: Sequence[BenchRow]) -> Table:
     found = _table(
         f"{title}: synced at a majority before the answer",
         ("in flight", "system"),
@@ -48,12 +48,12 @@ def _rows_table(title: str, rows: Sequence[Row]) -> Table:
     return found
 
 
-def spread(row: Row) -> float:
+def spread(row: BenchRow) -> float:
     """How far repetitions lie apart, as a part of their median."""
     return (row.messages_per_second_max - row.messages_per_second_min) / row.messages_per_second
 
 
-def envelopes_table(rows: Sequence[Row]) -> Table:
+def envelopes_table(rows: Sequence[BenchRow]) -> Table:
     found = _table(
         "envelopes that carried them",
         ("pattern", "in flight"),

@@ -16,7 +16,7 @@ from typing import Any
 from ordercast.bench import own
 from ordercast.bench.client import drain, in_process_of_its_own
 from ordercast.bench.meter import Meter, Stopwatch
-from ordercast.bench.plan import SAME, Pattern, Plan, pattern_named
+from ordercast.bench.plan import SAME, BenchPlan, Pattern, pattern_named
 from ordercast.bench.servers import BenchError, Servers
 from ordercast.bench.systems import OWN
 from ordercast.bench.trial import Say, empty_directory
@@ -32,7 +32,7 @@ WARM_UP_S = 0.3
 Entry = dict[str, Any]
 
 
-def measure(plan: Plan, depths: Sequence[int], say: Say) -> list[Entry]:
+def measure(plan: BenchPlan, depths: Sequence[int], say: Say) -> list[Entry]:
     pattern = pattern_named(SAME, plan)
     entries: list[Entry] = []
     with (
@@ -59,13 +59,13 @@ def measure(plan: Plan, depths: Sequence[int], say: Say) -> list[Entry]:
 
 
 def take_turns(
-    clusters: Mapping[str, Servers], plan: Plan, pattern: Pattern, in_flight: int
+    clusters: Mapping[str, Servers], plan: BenchPlan, pattern: Pattern, in_flight: int
 ) -> dict[str, list[float]]:
     return asyncio.run(_take_turns(clusters, plan, pattern, in_flight))
 
 
 async def _take_turns(
-    clusters: Mapping[str, Servers], plan: Plan, pattern: Pattern, in_flight: int
+    clusters: Mapping[str, Servers], plan: BenchPlan, pattern: Pattern, in_flight: int
 ) -> dict[str, list[float]]:
     """Seconds of the servers' processors per 10,000 messages, turn by turn."""
     found: dict[str, list[float]] = {name: [] for name in clusters}
@@ -79,7 +79,7 @@ async def _take_turns(
     return found
 
 
-async def _take_turn(servers: Servers, plan: Plan, pattern: Pattern, in_flight: int) -> float:
+async def _take_turn(servers: Servers, plan: BenchPlan, pattern: Pattern, in_flight: int) -> float:
     meter, stop = Meter(), asyncio.Event()
     producing = asyncio.create_task(own.produce(servers, plan, pattern, in_flight, meter, stop))
     await asyncio.sleep(WARM_UP_S)

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from ordercast.bench import turns
 from ordercast.bench.client import in_process_of_its_own, measure
-from ordercast.bench.plan import Plan, pattern_named
-from ordercast.bench.rows import Row
+from ordercast.bench.plan import BenchPlan, pattern_named
+from ordercast.bench.rows import BenchRow
 from ordercast.bench.systems import SYSTEMS
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class BenchTrial:
     system: str
     pattern: str
     depths: tuple[int, ...]
@@ -24,7 +24,7 @@ class Trial:
     beside: str = ""
 
 
-def run(trial: Trial, plan: Plan, say: Say) -> list[Row]:
+def run(trial: BenchTrial, plan: BenchPlan, say: Say) -> list[BenchRow]:
     pattern = pattern_named(trial.pattern, plan)
     if trial.beside:
         say(f"{trial.system} {trial.pattern}, in turns with {trial.beside}")

@@ -15,8 +15,8 @@ import ordercast
 from ordercast.bench import own
 from ordercast.bench.client import WARM_UP_S, in_process_of_its_own, row_of
 from ordercast.bench.meter import Meter, Stopwatch, Used
-from ordercast.bench.plan import Pattern, Plan
-from ordercast.bench.rows import Row
+from ordercast.bench.plan import BenchPlan, Pattern
+from ordercast.bench.rows import BenchRow
 from ordercast.bench.servers import BenchError, Servers
 from ordercast.bench.systems import OWN
 from ordercast.local.cluster import LocalCluster
@@ -31,7 +31,7 @@ REST_S = 0.03
 PATIENCE_S = 20.0
 
 
-def run(directory: Path, plan: Plan, pattern: Pattern, beside: str) -> list[Row]:
+def run(directory: Path, plan: BenchPlan, pattern: Pattern, beside: str) -> list[BenchRow]:
     """A row for the plan's protocol, and one for the other, whose group has its name."""
     with LocalCluster(directory, nodes=plan.nodes) as cluster:
         cluster.start()
@@ -61,11 +61,11 @@ class Turns:
         )
 
 
-def measure(servers: Servers, plan: Plan, pattern: Pattern, groups: dict[str, str]) -> list[Row]:
+def measure(servers: Servers, plan: BenchPlan, pattern: Pattern, groups: dict[str, str]) -> list[BenchRow]:
     return asyncio.run(_measure(servers, plan, pattern, groups))
 
 
-async def _measure(servers: Servers, plan: Plan, pattern: Pattern, groups: dict[str, str]) -> list[Row]:
+async def _measure(servers: Servers, plan: BenchPlan, pattern: Pattern, groups: dict[str, str]) -> list[BenchRow]:
     found = {system: Turns() for system in groups}
     turns = max(TURNS_MIN, round(plan.seconds / TURN_S_MAX))
     of_turn = replace(
@@ -93,7 +93,7 @@ async def _measure(servers: Servers, plan: Plan, pattern: Pattern, groups: dict[
     return [row_of(system, pattern, 1, turns.meter, turns.used) for system, turns in found.items()]
 
 
-async def _take_turn(connection: ordercast.Connection, plan: Plan, group: str, meter: Meter) -> float:
+async def _take_turn(connection: ordercast.Connection, plan: BenchPlan, group: str, meter: Meter) -> float:
     """How long it took, without the rest after it."""
     payload = os.urandom(plan.size)
     first = time.perf_counter()

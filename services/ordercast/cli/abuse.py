@@ -9,7 +9,7 @@ import typer
 from ordercast.cli.output import Json, err, out, print_json, print_table
 
 if TYPE_CHECKING:
-    from ordercast.local.abuse.trial import Row
+    from ordercast.local.abuse.trial import AttackRow
 
 #: Of a short run: the part of each attack's attempts, and how long it goes on at least.
 SHORT_SCALE, SHORT_S = 0.1, 2.0
@@ -53,11 +53,11 @@ def abuse(
         raise typer.Exit(1)
 
 
-def _tell(row: "Row") -> None:
+def _tell(row: "AttackRow") -> None:
     err.print(f"{row.attack}: {'held off' if row.ok else 'missed ' + ', '.join(row.missed)}", highlight=False)
 
 
-def _print(rows: "list[Row]") -> None:
+def _print(rows: "list[AttackRow]") -> None:
     numbers = ("attempts", "p99 before ms", "during ms", "memory before MB", "after MB")
     print_table(
         ("attack", *numbers, "verdict"),

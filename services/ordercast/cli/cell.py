@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ordercast.cli import completion
-from ordercast.cli.changes import replica_document, stage_of, under_way
+from ordercast.cli.changes import stage_of
 from ordercast.cli.connection import Connection, connected
-from ordercast.cli.domain import settings_text
-from ordercast.cli.group import group_document, print_replicas, state_lines
-from ordercast.cli.output import Json, print_json, print_table, say
+from ordercast.cli.group import group_document, logs_document, print_rest, state_lines
+from ordercast.cli.output import Json, print_json, print_list, say
 from ordercast.cli.placed import as_group, groups_text
 
 if TYPE_CHECKING:
@@ -35,14 +34,13 @@ def list_(
     """
     with connection.client() as client:
         cells = client.cells(domain)
-    if json:
-        print_json([cell_document(cell) for cell in cells])
-        return
-    rows = [
-        (one.cell.name, one.cell.domain, ", ".join(one.cell.replicas), stage_of(one.cell) or "-", str(one.groups))
-        for one in cells
-    ]
-    print_table(("cell", "domain", "replicas", "under way", "groups"), rows, ("groups",))
+    headings = ("cell", "domain", "replicas", "under way", "groups")
+    print_list(cells, cell_document, headings, _row, numbers=("groups",), json=json)
+
+
+def _row(found: "Cell") -> tuple[str, ...]:
+    cell = found.cell
+    return cell.name, cell.domain, ", ".join(cell.replicas), stage_of(cell) or "-", str(found.groups)
 
 
 @app.command("describe")
@@ -56,22 +54,15 @@ def describe(connection: Connection, name: Name, json: Json = False) -> None:
         found = client.describe_cell(name)
     answer = as_group(found)
     cell = answer.group
-    logs = [replica_document(replica) for replica in answer.replicas]
-    copies = [replica_document(learner) for learner in answer.learners]
     if json:
-        print_json(cell_document(found.cell) | {"names": list(found.groups), "logs": logs, "copies": copies})
+        print_json(cell_document(found.cell) | {"names": list(found.groups)} | logs_document(answer))
         return
     say(f"cell           {cell.name} ({cell.id})")
     say(f"domain         {cell.domain}")
     say(f"groups         {groups_text(found)}")
     for line in state_lines(answer):
         say(line)
-    if cell.settings:
-        say(f"settings       {settings_text(cell.settings)}")
-    say(f"under way      {under_way(answer) or '-'}")
-    if cell.lost:
-        say(f"lost           {', '.join(cell.lost)}")
-    print_replicas(logs, copies)
+    print_rest(answer)
 
 
 def cell_document(found: "Cell") -> dict[str, Any]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ordercast.client.sync import SyncConnection
     from ordercast.v1.gateway_pb2 import DescribeGroupResponse, ReplicaStatus
     from ordercast.v1.membership_pb2 import Configuration, Group
+    from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse
 
 
 # --------------------------------------------------------------------------------------------------- waiting
@@ -104,6 +105,16 @@ def replica_document(replica: "ReplicaStatus") -> dict[str, Any]:
         "next_offset": log.next_offset if log else None,
         "bytes": log.bytes if log else None,
         "position": log.position if log else None,
-        "view": log.view or None if log else None,
-        "token_holder": log.token_holder or None if log else None,
+        "facts": facts_of(log) if log else {},
     }
+
+
+def facts_of(log: "DescribeReplicaResponse") -> dict[str, str]:
+    """What the protocol has to say of a replica."""
+    return {fact.name: fact.value for fact in log.facts}
+
+
+def latest_facts(answer: "DescribeGroupResponse") -> dict[str, str]:
+    """What the protocol has to say of a group, by the replica that knows the latest."""
+    told = [replica.log for replica in answer.replicas if not replica.error]
+    return facts_of(max(told, key=lambda log: log.facts_number)) if told else {}

@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ordercast.cli.changes import replica_document, under_way
+from ordercast.cli.changes import latest_facts, replica_document, under_way
 from ordercast.cli.group import group_document
 from ordercast.cli.node import is_up, node_document, services_text, some, state_of, state_text
 from ordercast.cli.output import NOTHING, print_columns, say
 from ordercast.cli.placed import as_group
-from ordercast.cli.views import token_holder
 from ordercast.core.members import kind_of
 
 if TYPE_CHECKING:
@@ -168,7 +167,7 @@ def _group_row(answer: "DescribeGroupResponse") -> dict[str, str]:
         "domain": group.domain,
         "configuration": str(group.configuration),
         "replicas: next offset": ", ".join(logs),
-        "token": token_holder(answer) or NOTHING,
+        "facts": ", ".join(f"{name} {value}" for name, value in latest_facts(answer).items()) or NOTHING,
         "under way": under_way(answer) or NOTHING,
     }
 

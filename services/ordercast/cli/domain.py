@@ -9,7 +9,7 @@ import typer
 from ordercast.cli import completion
 from ordercast.cli.connection import Connection, connected
 from ordercast.cli.exit_codes import ExitCode, fail
-from ordercast.cli.output import Json, print_json, print_table, say
+from ordercast.cli.output import Json, print_json, print_list, print_table, say
 from ordercast.core.protocol import Protocol, Traits
 from ordercast.protocols import catalogue
 
@@ -59,11 +59,12 @@ def list_(connection: Connection, json: Json = False) -> None:
     """
     with connection.client() as client:
         domains = client.domains()
-    if json:
-        print_json([domain_document(domain) for domain in domains])
-        return
-    rows = [(domain.name, domain.protocol, settings_text(domain.settings)) for domain in domains]
-    print_table(("domain", "protocol", "settings"), rows)
+    headings = ("domain", "protocol", "settings")
+    print_list(domains, domain_document, headings, _row, json=json)
+
+
+def _row(domain: "Domain") -> tuple[str, ...]:
+    return domain.name, domain.protocol, settings_text(domain.settings)
 
 
 @app.command("describe")

@@ -9,6 +9,7 @@ import typer
 from ordercast.cli import completion
 from ordercast.cli.changes import (
     change_document,
+    latest_facts,
     replica_document,
     replicas_text,
     stage_of,
@@ -18,9 +19,9 @@ from ordercast.cli.changes import (
 from ordercast.cli.connection import Connection, connected
 from ordercast.cli.domain import pairs, settings_text
 from ordercast.cli.exit_codes import ExitCode, fail
-from ordercast.cli.output import Json, print_json, print_table, say
+from ordercast.cli.output import Json, print_json, print_list, print_table, say
 from ordercast.cli.placed import groups_text
-from ordercast.cli.views import follow, token_holder
+from ordercast.cli.views import follow
 from ordercast.cli.waiting import NoWait, Patience, WaitDisplay, note
 from ordercast.core.ids import group_name
 from ordercast.core.members import kind_of
@@ -153,22 +154,13 @@ def list_(
     """
     with connection.client() as client:
         groups = client.groups(domain)
-    if json:
-        print_json([group_document(group) for group in groups])
-        return
-    rows = [
-        (
-            group.name,
-            group.domain,
-            state_of(group),
-            group_name(group.cell) or "-",
-            ", ".join(group.replicas),
-            stage_of(group) or "-",
-            retention_text(group),
-        )
-        for group in groups
-    ]
-    print_table(("group", "domain", "state", "cell", "replicas", "under way", "retention"), rows)
+    headings = ("group", "domain", "state", "cell", "replicas", "under way", "retention")
+    print_list(groups, group_document, headings, _row, json=json)
+
+
+def _row(group: "Group") -> tuple[str, ...]:
+    where = (group_name(group.cell) or "-", ", ".join(group.replicas))
+    return group.name, group.domain, state_of(group), *where, stage_of(group) or "-", retention_text(group)
 
 
 @app.command("describe")
@@ -182,11 +174,8 @@ def describe(connection: Connection, name: Name, json: Json = False) -> None:
         answer = client.describe_group(name)
         group = answer.group
         cell = client.describe_cell(group.cell) if group.cell else None
-    logs = [replica_document(replica) for replica in answer.replicas]
-    copies = [replica_document(learner) for learner in answer.learners]
     if json:
-        holder = {"token_holder": token_holder(answer) or None}
-        print_json(group_document(group) | holder | {"logs": logs, "copies": copies})
+        print_json(group_document(group) | {"facts": latest_facts(answer)} | logs_document(answer))
         return
     say(f"group          {group.name} ({group.id})")
     say(f"domain         {group.domain}")
@@ -197,26 +186,35 @@ def describe(connection: Connection, name: Name, json: Json = False) -> None:
     for line in state_lines(answer):
         say(line)
     say(f"retention      {retention_text(group)}")
+    print_rest(answer)
+
+
+def logs_document(answer: "DescribeGroupResponse") -> dict[str, Any]:
+    """How far each replica is, and each node that copies the log to become one."""
+    logs = [replica_document(replica) for replica in answer.replicas]
+    return {"logs": logs, "copies": [replica_document(learner) for learner in answer.learners]}
+
+
+def state_lines(answer: "DescribeGroupResponse") -> list[str]:
+    """Who the members are, in what, and what the protocol has to say."""
+    lines = (*kind_of(answer.group).lines(answer.group), *latest_facts(answer).items())
+    return [f"{heading:<14} {value}" for heading, value in lines]
+
+
+def print_rest(answer: "DescribeGroupResponse") -> None:
+    """What the description of a group and that of a cell end with."""
+    group = answer.group
     if group.settings:
         say(f"settings       {settings_text(group.settings)}")
     say(f"under way      {under_way(answer) or '-'}")
     if group.lost:
         say(f"lost           {', '.join(group.lost)}")
-    print_replicas(logs, copies)
-
-
-def state_lines(answer: "DescribeGroupResponse") -> list[str]:
-    """Who the members are, and in what."""
-    group = answer.group
-    return [f"{heading:<14} {value}" for heading, value in kind_of(group).lines(group, token_holder(answer))]
-
-
-def print_replicas(logs: list[dict[str, Any]], copies: list[dict[str, Any]]) -> None:
     numbers = ("first offset", "next offset", "bytes")
+    found = logs_document(answer)
     rows = [
         (f"{log['node']}{note}", *(_entry(log[key]) for key in ("first_offset", "next_offset", "bytes", "error")))
-        for found, note in ((logs, ""), (copies, " (copies)"))
-        for log in found
+        for logs, note in ((found["logs"], ""), (found["copies"], " (copies)"))
+        for log in logs
     ]
     print_table(("replica", *numbers, "error"), rows, numbers)
 

@@ -28,6 +28,7 @@ class Source:
 COMMANDS: dict[str, Source] = {
     "up": Source("up", "up", "Run a cluster of real processes on this machine."),
     "status": Source("status", "status", "Show nodes and groups, and how far each replica is."),
+    "waiting": Source("waits", "waiting", "Show what waits now, in which stage, and for whom."),
     "publish": Source("publish", "publish", "Send messages to any set of groups."),
     "subscribe": Source("subscribe", "subscribe", "Read the messages of a group in their order."),
     "verify": Source("verify", "verify", "Read all replicas of all groups, and compare them."),

@@ -10,7 +10,7 @@ import typer
 from ordercast.cli import completion
 from ordercast.cli.connection import Connection, connected
 from ordercast.cli.exit_codes import ExitCode, fail
-from ordercast.cli.output import Json, print_json, print_table, say
+from ordercast.cli.output import Json, print_json, print_list, say
 from ordercast.cli.placed import placed_in
 from ordercast.cli.waiting import NoWait, Patience, WaitDisplay, note
 
@@ -37,23 +37,18 @@ def list_(connection: Connection, json: Json = False) -> None:
     """
     with connection.client() as client:
         cluster = client.cluster()
-    if json:
-        print_json([node_document(node) | {"groups": held_by(node.name, cluster)} for node in cluster.nodes])
-        return
-    rows = [
-        (
-            node.name,
-            state_text(node),
-            services_text(node),
-            node.zone or "-",
-            str(node.level),
-            str(len(held_by(node.name, cluster))),
-            str(node.incarnation),
-        )
-        for node in cluster.nodes
-    ]
+
+    def document(node: "Node") -> dict[str, Any]:
+        return node_document(node) | {"groups": held_by(node.name, cluster)}
+
+    def row(node: "Node") -> tuple[str, ...]:
+        counted = (node.level, len(held_by(node.name, cluster)), node.incarnation)
+        return node.name, state_text(node), services_text(node), node.zone or "-", *map(str, counted)
+
     numbers = ("level", "groups", "incarnation")
-    print_table(("node", "state", "services", "zone", *numbers), rows, numbers)
+    print_list(
+        cluster.nodes, document, ("node", "state", "services", "zone", *numbers), row, numbers=numbers, json=json
+    )
 
 
 @app.command("drain")

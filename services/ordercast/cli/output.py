@@ -9,8 +9,8 @@ start without rich.
 
 import base64
 import json
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: What a cell holds that has nothing to say.
 NOTHING = "-"
+
+T = TypeVar("T")
 
 Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document on stdout.")]
 
@@ -78,6 +80,22 @@ def print_table(headings: Iterable[str], rows: Iterable[Iterable[str]], numbers:
     out.print(table, markup=False, highlight=False)
 
 
+def print_list(
+    items: Iterable[T],
+    document: Callable[[T], dict[str, Any]],
+    headings: Iterable[str],
+    row: Callable[[T], Iterable[str]],
+    *,
+    numbers: Iterable[str] = (),
+    json: bool,
+) -> None:
+    """What `list` commands print: one JSON document with all items, or a table with a row for each."""
+    if json:
+        print_json([document(item) for item in items])
+    else:
+        print_table(headings, map(row, items), numbers)
+
+
 def print_columns(rows: list[dict[str, str]], numbers: tuple[str, ...]) -> None:
     """Without columns in which there is nothing to see: terminals are narrow."""
     if not rows:
@@ -94,6 +112,24 @@ def print_verdict(troubles: list[str]) -> None:
         out.print(trouble, style="red", markup=False, highlight=False, soft_wrap=True)
     if not troubles:
         out.print("healthy", style="bold green")
+
+
+def duration_text(seconds: float) -> str:
+    """In one or two units that a person grasps.
+
+    >>> duration_text(0.25), duration_text(12.34), duration_text(75), duration_text(7300), duration_text(200_000)
+    ('0.25 s', '12.3 s', '1 min 15 s', '2 h 1 min', '2 d 7 h')
+    """
+    if seconds < 60:
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
+    for unit, size, smaller, smaller_size in (
+        ("d", 86400, "h", 3600),
+        ("h", 3600, "min", 60),
+        ("min", 60, "s", 1),
+    ):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit} {int(seconds % size // smaller_size)} {smaller}"
+    raise AssertionError(seconds)
 
 
 def bytes_fields(name: str, value: bytes) -> dict[str, str]:

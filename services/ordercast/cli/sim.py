@@ -8,7 +8,7 @@ from ordercast.cli.output import Json, err, out, print_json, progress_bar
 from ordercast.sim.campaign import Campaign, run_many, run_one
 from ordercast.sim.explain import around
 from ordercast.sim.hunt import Catch, catch_all
-from ordercast.sim.trial import Result
+from ordercast.sim.trial import RunResult
 from ordercast.sim.trials import names, trial_of
 
 
@@ -84,7 +84,7 @@ def _campaign(name: str, seeds: range, jobs: int, reconfigure: bool) -> Campaign
         return run_many(seeds, jobs, show, protocol=name, reconfigure=reconfigure)
 
 
-def explain(result: Result, protocol: str, reconfigure: bool = False) -> None:
+def explain(result: RunResult, protocol: str, reconfigure: bool = False) -> None:
     """The seed, the property, the explanation, and the command that replays it."""
     violation = result.violation
     assert violation is not None

@@ -105,7 +105,7 @@ def up(
             write_shape(data, shape)
         certificates = make_certificates(cluster) if tls else None
         with cluster, Screen(json) as screen, StopRequests() as requests:
-            supervisor = Supervisor(cluster, screen, requests, Probes(cluster, certificates))
+            supervisor = ClusterSupervisor(cluster, screen, requests, Probes(cluster, certificates))
             code = supervisor.run(lambda: announce(cluster, screen, port, json, certificates))
     if supervisor.failure:
         fail(code, supervisor.failure)
@@ -273,7 +273,7 @@ class StopRequests:
 # -------------------------------------------------------------------------------------------------- supervision
 
 
-class State(StrEnum):
+class UpState(StrEnum):
     STARTING = "starting"
     SERVING = "serving"
     NOT_SERVING = "not serving"
@@ -287,7 +287,7 @@ class Watched:
     """One process, as the supervisor sees it."""
 
     member: "Member"
-    state: State = State.STARTING
+    state: UpState = UpState.STARTING
     started_at: float = 0.0
     restart_at: float = 0.0
     #: How long the next pause before a restart is.
@@ -295,7 +295,7 @@ class Watched:
     groups: int | None = None
 
 
-class Supervisor:
+class ClusterSupervisor:
     def __init__(
         self, cluster: "LocalCluster", screen: "Screen", requests: StopRequests, probes: "Probes"
     ) -> None:
@@ -327,11 +327,11 @@ class Supervisor:
         deadline = time.monotonic() + START_S_MAX
         while not self.requests.count:
             self._tick()
-            missing = [name for name, watched in self.watched.items() if watched.state is not State.SERVING]
+            missing = [name for name, watched in self.watched.items() if watched.state is not UpState.SERVING]
             if not missing:
                 return None
             for name in missing:
-                if self.watched[name].state is State.REFUSED:
+                if self.watched[name].state is UpState.REFUSED:
                     self.failure = f"{name} does not start: {last_words(self.watched[name].member.log)}"
                     return ExitCode.REFUSED
             if time.monotonic() > deadline:
@@ -343,17 +343,17 @@ class Supervisor:
     def _start_one(self, watched: Watched) -> None:
         self.cluster.start([watched.member.name])
         watched.started_at = time.monotonic()
-        watched.state = State.STARTING
+        watched.state = UpState.STARTING
         assert watched.member.process is not None
         self.screen.say(f"{watched.member.name} started (pid {watched.member.process.pid})")
 
     def _tick(self) -> None:
         now = time.monotonic()
         for watched in self.watched.values():
-            if watched.state is State.WAITING:
+            if watched.state is UpState.WAITING:
                 if now >= watched.restart_at:
                     self._start_one(watched)
-            elif watched.state is not State.REFUSED and not watched.member.is_running:
+            elif watched.state is not UpState.REFUSED and not watched.member.is_running:
                 self._on_end(watched, now)
         if now >= self.probe_at:
             self.probe_at = now + PROBE_EVERY_S
@@ -370,11 +370,11 @@ class Supervisor:
             watched.groups = groups.get(name, 0) if groups is not None else None
 
     def _on_health(self, watched: Watched, is_serving: bool) -> None:
-        if is_serving and watched.state is not State.SERVING:
-            watched.state = State.SERVING
+        if is_serving and watched.state is not UpState.SERVING:
+            watched.state = UpState.SERVING
             self.screen.say(f"{watched.member.name} serves")
-        elif not is_serving and watched.state is State.SERVING:
-            watched.state = State.NOT_SERVING
+        elif not is_serving and watched.state is UpState.SERVING:
+            watched.state = UpState.NOT_SERVING
             self.screen.say(f"{watched.member.name} does not answer, or says that it does not serve")
 
     def _on_end(self, watched: Watched, now: float) -> None:
@@ -383,12 +383,12 @@ class Supervisor:
         code = member.process.returncode
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         if code in FINAL_CODES:
-            watched.state = State.REFUSED
+            watched.state = UpState.REFUSED
             self.screen.say(f"{member.name} was refused and is not started again: {last_words(member.log)}")
             return
         if now - watched.started_at > SETTLED_S:
             watched.pause_s = RESTART_S_MIN
-        watched.state = State.WAITING
+        watched.state = UpState.WAITING
         watched.restart_at = now + watched.pause_s
         self.screen.say(f"{member.name} {how}: it is started again in {watched.pause_s:g} s")
         watched.pause_s = min(watched.pause_s * 2, RESTART_S_MAX)
@@ -407,7 +407,7 @@ class Supervisor:
         left = [member.name for member in self.cluster.running()]
         self.cluster.kill(*left)
         for watched in self.watched.values():
-            watched.state = State.ENDED
+            watched.state = UpState.ENDED
         self.screen.draw(list(self.watched.values()))
         self.screen.say(f"killed {', '.join(left)}" if left else "all processes have stopped")
         failed = [
@@ -531,12 +531,12 @@ class Screen:
 
 
 def _table(rows: list[Watched]) -> Table:
-    table = Table(title=f"{sum(row.state is State.SERVING for row in rows)} of {len(rows)} processes serve")
+    table = Table(title=f"{sum(row.state is UpState.SERVING for row in rows)} of {len(rows)} processes serve")
     for heading in ("process", "services", "state"):
         table.add_column(heading)
     for heading in ("pid", "port", "restarts", "RSS", "groups"):
         table.add_column(heading, justify="right")
-    colours = {State.SERVING: "green", State.REFUSED: "red", State.NOT_SERVING: "red"}
+    colours = {UpState.SERVING: "green", UpState.REFUSED: "red", UpState.NOT_SERVING: "red"}
     for row in rows:
         member = row.member
         pid = member.process.pid if member.process is not None and member.is_running else None

@@ -10,19 +10,12 @@ from ordercast.core.members.views import members_text, progress_of
 
 if TYPE_CHECKING:
     from ordercast.client.sync import SyncConnection
-    from ordercast.v1.gateway_pb2 import DescribeGroupResponse
     from ordercast.v1.membership_pb2 import Group
 
 LOOK_S = 0.2
 
 
 # ------------------------------------------------------------------------------------------------------ texts
-
-
-def token_holder(answer: "DescribeGroupResponse") -> str:
-    """As those say who are furthest; empty if nobody does."""
-    told = [replica.log for replica in answer.replicas if not replica.error and replica.log.token_holder]
-    return max(told, key=lambda log: log.view).token_holder if told else ""
 
 
 def view_document(group: "Group") -> dict[str, Any]:

@@ -23,6 +23,7 @@ from ordercast.v1.gateway_pb2 import (
     Cell,
     ChangeReplicasRequest,
     CreateGroupRequest,
+    CursorLag,
     DeleteCursorRequest,
     DeleteGroupRequest,
     DescribeCellRequest,
@@ -31,10 +32,13 @@ from ordercast.v1.gateway_pb2 import (
     DescribeClusterResponse,
     DescribeGroupRequest,
     DescribeGroupResponse,
+    DescribeWaitingRequest,
+    DescribeWaitingResponse,
     DrainNodeRequest,
     GiveUpDiskRequest,
     ListCellsRequest,
     ListCursorsRequest,
+    ListCursorsResponse,
     ListDomainsRequest,
     ListGroupsRequest,
     PlanRebalanceRequest,
@@ -62,6 +66,12 @@ CHANGES: dict[Change, ReplicaChange] = {
 }
 
 T = TypeVar("T")
+
+
+def with_lags(answer: ListCursorsResponse) -> list[tuple[Cursor, CursorLag | None]]:
+    """Gateways of earlier versions say nothing of lags."""
+    lags: list[CursorLag | None] = [*answer.lags] or [None] * len(answer.cursors)
+    return list(zip(answer.cursors, lags, strict=True))
 
 
 class AsyncAdmin:
@@ -171,6 +181,11 @@ class AsyncAdmin:
         answer = await self._call("ListCursors", ListCursorsRequest(group=group, name=name))
         return list(answer.cursors)
 
+    async def describe_cursors(self, group: str, name: str = "") -> list[tuple[Cursor, CursorLag | None]]:
+        """Each with how far its consumer is behind; None if no replica of the group answers."""
+        request = ListCursorsRequest(group=group, name=name, lags=True)
+        return with_lags(await self._call("ListCursors", request))
+
     async def set_cursor(self, group: str, name: str, start: Start) -> Cursor:
         """To `"earliest"`, `"latest"`, an offset or a time: the next that is read."""
         answer = await self._call(
@@ -181,6 +196,12 @@ class AsyncAdmin:
 
     async def delete_cursor(self, group: str, name: str) -> None:
         await self._call("DeleteCursor", DeleteCursorRequest(group=group, name=name))
+
+    async def waiting(self, domain: str = "") -> DescribeWaitingResponse:
+        """What waits at each gateway and sequencer now: in which stage, since when, and for whom."""
+        request = DescribeWaitingRequest(domain=domain)
+        answer: DescribeWaitingResponse = await self._call("DescribeWaiting", request)
+        return answer
 
     async def cluster(self) -> DescribeClusterResponse:
         """Nodes, domains and groups, as the gateway that answers knows them."""
@@ -353,6 +374,11 @@ class SyncAdmin:
         answer = self._call("ListCursors", ListCursorsRequest(group=group, name=name))
         return list(answer.cursors)
 
+    def describe_cursors(self, group: str, name: str = "") -> list[tuple[Cursor, CursorLag | None]]:
+        """Each with how far its consumer is behind; None if no replica of the group answers."""
+        request = ListCursorsRequest(group=group, name=name, lags=True)
+        return with_lags(self._call("ListCursors", request))
+
     def set_cursor(self, group: str, name: str, start: Start) -> Cursor:
         """To `"earliest"`, `"latest"`, an offset or a time: the next that is read."""
         answer = self._call("SetCursor", SetCursorRequest(group=group, name=name, start=checked_start(start)))
@@ -361,6 +387,12 @@ class SyncAdmin:
 
     def delete_cursor(self, group: str, name: str) -> None:
         self._call("DeleteCursor", DeleteCursorRequest(group=group, name=name))
+
+    def waiting(self, domain: str = "") -> DescribeWaitingResponse:
+        """What waits at each gateway and sequencer now: in which stage, since when, and for whom."""
+        request = DescribeWaitingRequest(domain=domain)
+        answer: DescribeWaitingResponse = self._call("DescribeWaiting", request)
+        return answer
 
     def cluster(self) -> DescribeClusterResponse:
         """Nodes, domains and groups, as the gateway that answers knows them."""

@@ -261,7 +261,8 @@ class CausalSubscription:
             self._ask_s = min(2 * self._ask_s, ASK_S_MAX)
             for name in self._merge.asks():
                 if name not in self._paused:
-                    with contextlib.suppress(OrdercastError):
+                    # A description that cannot be read says nothing.
+                    with contextlib.suppress(OrdercastError, RemoteProtocolError):
                         await self._ask_about(name)
         finally:
             self._news.set()
@@ -269,9 +270,9 @@ class CausalSubscription:
     async def _ask_about(self, group: str) -> None:
         """What is in the logs, whether they show it or not."""
         for log in logs_of(await self._gateways.describe_group(group)).values():
-            if log.view:
-                counts = {member: count for member, count in enumerate(log.counts) if count}
-                self._merge.told(group, Time(log.view, counts), log.next_offset)
+            there = self._codec.in_log(group, log.protocol)
+            if there is not None:
+                self._merge.told(group, Time(there.view, dict(there.counts)), log.next_offset)
 
 
 def causal_codec_of(domain: Domain) -> CausalCodec:

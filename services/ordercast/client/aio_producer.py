@@ -3,17 +3,17 @@
 import asyncio
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from ordercast.client.addresses import Addresses
 from ordercast.client.aio_streams import Stream, Streams
 from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
+from ordercast.client.publication import Publication, PublishOptions, checked, checked_many
 from ordercast.client.session import Session
 from ordercast.client.tracing import current_context
-from ordercast.client.types import Groups, Receipt, checked_groups, checked_message, checked_timeout, checked_token
-from ordercast.v1.common_pb2 import Message
+from ordercast.client.types import Receipt
 from ordercast.v1.gateway_pb2 import GroupPlace, PublishReply, PublishStreamRequest, PublishStreamResponse
 
 ReceiptFuture = asyncio.Future[Receipt]
@@ -65,43 +65,21 @@ class Producer:
 
     # ----------------------------------------------------------------------------------------- publishing
 
-    async def publish(
-        self,
-        payload: bytes,
-        to: str | Iterable[str],
-        *,
-        key: bytes | str = b"",
-        headers: Mapping[str, bytes | str] | None = None,
-        ordered: bool = True,
-        timeout: float | None = None,
-        after: bytes | None = None,
-    ) -> Receipt:
+    async def publish(self, payload: bytes, to: str | Iterable[str], **options: Unpack[PublishOptions]) -> Receipt:
         """Publish one message to a set of groups and wait for its receipt.
 
-        `ordered=False` gives up the order towards this producer's messages to other sets. `after` is a session
-        token: the message comes behind all that its owner has seen. A cancelled wait withdraws nothing.
+        Options are `key`, `headers`, `ordered`, `timeout` and `after`. `ordered=False` gives up the order towards
+        this producer's messages to other sets. `after` is a session token: the message comes behind all that its
+        owner has seen. A cancelled wait withdraws nothing.
         """
-        soon = await self.publish_soon(
-            payload, to, key=key, headers=headers, ordered=ordered, timeout=timeout, after=after
-        )
+        soon = await self.publish_soon(payload, to, **options)
         return await soon
 
     async def publish_soon(
-        self,
-        payload: bytes,
-        to: str | Iterable[str],
-        *,
-        key: bytes | str = b"",
-        headers: Mapping[str, bytes | str] | None = None,
-        ordered: bool = True,
-        timeout: float | None = None,
-        after: bytes | None = None,
+        self, payload: bytes, to: str | Iterable[str], **options: Unpack[PublishOptions]
     ) -> ReceiptFuture:
         """Publish, and get the receipt as a future. Waits only while `in_flight_max` messages are under way."""
-        groups = checked_groups(to)
-        message = checked_message(payload, key, headers)
-        within = self._timeout if timeout is None else checked_timeout(timeout)
-        return await self._publish(message, groups, within, unordered=not ordered, after=checked_token(after))
+        return await self._publish(checked(payload, to, self._timeout, **options))
 
     async def publish_many(
         self, payloads: Iterable[bytes], to: str | Iterable[str], *, timeout: float | None = None
@@ -110,13 +88,10 @@ class Producer:
 
         If some fail, all are waited for, and the first error is raised.
         """
-        groups = checked_groups(to)
-        messages = [checked_message(payload) for payload in payloads]
-        within = self._timeout if timeout is None else checked_timeout(timeout)
         soon = []
         try:
-            for message in messages:
-                soon.append(await self._publish(message, groups, within))
+            for publication in checked_many(payloads, to, self._timeout, timeout):
+                soon.append(await self._publish(publication))
         finally:
             outcomes = await asyncio.gather(*soon, return_exceptions=True)
         receipts = []
@@ -133,9 +108,8 @@ class Producer:
         if pending:
             await asyncio.wait(pending)
 
-    async def _publish(
-        self, message: Message, groups: Groups, within: float, *, unordered: bool = False, after: bytes = b""
-    ) -> ReceiptFuture:
+    async def _publish(self, publication: Publication) -> ReceiptFuture:
+        message, groups, within, unordered, after = publication
         loop = self._loop
         if loop is None or self._is_closed:
             raise FailedPrecondition("the connection is not open: use `async with`")

@@ -11,6 +11,7 @@ from typing import ClassVar, Self
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,
     PUBLISH_STATUS_INVALID_ARGUMENT,
+    PUBLISH_STATUS_MOVED,
     PUBLISH_STATUS_NOT_FOUND,
     PUBLISH_STATUS_RESOURCE_EXHAUSTED,
     PUBLISH_STATUS_SEQUENCE_GAP,
@@ -174,6 +175,7 @@ _OF_CODE = {kind.code: kind for kind in _KINDS} | {"CANCELLED": Unavailable}
 
 _OF_STATUS: dict[PublishStatus, type[OrdercastError]] = {
     PUBLISH_STATUS_INVALID_ARGUMENT: InvalidArgument,
+    PUBLISH_STATUS_MOVED: NotFound,
     PUBLISH_STATUS_NOT_FOUND: NotFound,
     PUBLISH_STATUS_RESOURCE_EXHAUSTED: ResourceExhausted,
     PUBLISH_STATUS_UNAVAILABLE: Unavailable,

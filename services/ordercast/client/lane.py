@@ -49,6 +49,18 @@ class Item(Generic[H]):
     #: The caller's own trace: see tracing.py.
     trace: bytes = b""
 
+    def follows(self, last: "Item[H]", *, mixes: bool) -> bool:
+        """Whether it may be in one request with the one before; `mixes`: also if they are for different groups."""
+        return (
+            self.lane is last.lane
+            and (mixes or self.groups == last.groups)
+            and self.batch == last.batch
+            and self.sequence == (last.sequence + 1 if last.sequence else 0)
+            and self.unordered == last.unordered
+            and self.after == last.after
+            and not self.alone
+        )
+
 
 @dataclass(slots=True, eq=False)
 class Lane(Generic[H]):

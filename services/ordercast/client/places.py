@@ -73,8 +73,3 @@ class Places(Generic[H]):
         """One of these is not where it was."""
         for group in groups:
             self._cells.pop(group, None)
-
-
-def told_as(cells: Groups, groups: Groups) -> Groups:
-    """How requests say by which cells they are numbered: not at all, if these are simply the groups."""
-    return cells if cells != groups else ()

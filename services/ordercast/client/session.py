@@ -24,6 +24,7 @@ from itertools import islice
 from math import inf
 from typing import Generic
 
+from ordercast.client import moving
 from ordercast.client.amounts import FRAME_BYTES_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, OPENING_BYTES_MAX
 from ordercast.client.backoff import BACKOFF_S_MAX, PATIENCE_S, PATIENCE_S_MAX, SPREAD, backoff_s
 from ordercast.client.errors import (
@@ -32,15 +33,16 @@ from ordercast.client.errors import (
     Fenced,
     InvalidArgument,
     OrdercastError,
-    ResourceExhausted,
     Unavailable,
 )
 from ordercast.client.lane import H, Item, Lane
 from ordercast.client.lanes import Lanes
 from ordercast.client.outcomes import refusal_of, unknown
-from ordercast.client.places import Places, told_as
+from ordercast.client.places import Places
+from ordercast.client.rows import placed_by, put_messages
 from ordercast.client.session_tokens import merge
-from ordercast.client.types import Groups, Placed, Receipt, id_prefix
+from ordercast.client.types import GROUPS_MAX, Groups, Receipt, id_prefix
+from ordercast.core.cells import told_as
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import pack_u64
 from ordercast.core.limits import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, LOCATED_MAX
@@ -48,6 +50,7 @@ from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,
     PUBLISH_STATUS_INVALID_ARGUMENT,
+    PUBLISH_STATUS_MOVED,
     PUBLISH_STATUS_NOT_FOUND,
     PUBLISH_STATUS_OK,
     PUBLISH_STATUS_RESOURCE_EXHAUSTED,
@@ -91,6 +94,8 @@ class Session(Generic[H]):
         #: The number of the stream in use; 0 if there is none.
         self.stream = self.credits = 0
         self.is_ready = False
+        #: The gateway of the stream in use takes messages to different groups in one request.
+        self.takes_batches = False
         #: When to come back after a refusal or a loss.
         self.retry_at: float | None = None
         #: Why the latest stream or request failed.
@@ -166,21 +171,6 @@ class Session(Generic[H]):
         except RemoteProtocolError as error:
             raise InvalidArgument(str(error)) from None
 
-    def _placed(self, found: list[tuple[Lane[H], Groups]]) -> None:
-        """What waited without a place goes on in a lane."""
-        for before, groups in found:
-            items = [item for item in self.queue if item.lane is before]
-            try:
-                lane = self._lane(groups)
-            except ResourceExhausted as error:
-                self._give_up([(item, error) for item in items])
-                continue
-            for item in items:
-                item.lane = lane
-            lane.pending += len(items)
-            if items and not lane.is_open:
-                self._open(lane)
-
     def _lane(self, groups: Groups) -> Lane[H]:
         cells = self.places.cells_of(groups)
         lane = self.lanes.get(cells)
@@ -188,6 +178,8 @@ class Session(Generic[H]):
             lane = self.lanes.add(cells, groups, id_prefix(self.owner + self.producer, cells))
             # One that had to make room may have waited to be opened, for messages that were given up since.
             self.opening = {c: opening for c, opening in self.opening.items() if c in self.lanes}
+        elif not (lane.is_open or lane.pending):
+            lane.groups = groups  # Those of before may live elsewhere by now.
         return lane
 
     def _open(self, lane: Lane[H]) -> None:
@@ -290,7 +282,7 @@ class Session(Generic[H]):
         if outstanding == 0:
             self._heard_at = now
         room = max(min(self.credits, self.in_flight_max) - outstanding, 0)
-        self._placed(self.places.assume())
+        moving.placed(self, self.places.assume())
         frame.locate.extend(self.places.ask(LOCATED_MAX - len(frame.locate)))
         openings = self._write_openings(frame, room)
         room -= openings
@@ -323,32 +315,25 @@ class Session(Generic[H]):
         )
 
     def _next_batch(self, room: int) -> list[Item[H]]:
-        """From the front of the queue: messages to the same groups that follow on each other."""
+        """From the front of the queue: messages that follow on each other, to the same groups or just cells."""
         head = self.queue[0]
         lane = head.lane
         if not lane.is_open:
             return []
         batch = [head]
         size, limit = head.size, 1 if head.alone else min(room, BATCH_MESSAGES_MAX)
+        mixes, groups = self.takes_batches, dict.fromkeys(head.groups)
         for item in islice(self.queue, 1, None):
             size += item.size
-            if len(batch) >= limit or size > BATCH_BYTES_MAX or not self._follows(batch[-1], item):
+            if len(batch) >= limit or size > BATCH_BYTES_MAX or not item.follows(batch[-1], mixes=mixes):
+                break
+            groups.update(dict.fromkeys(item.groups))
+            if len(groups) > GROUPS_MAX:
                 break
             batch.append(item)
         for _ in batch:
             self.queue.popleft()
         return batch
-
-    def _follows(self, last: Item[H], item: Item[H]) -> bool:
-        return (
-            item.lane is last.lane
-            and item.groups == last.groups
-            and item.batch == last.batch
-            and item.sequence == (last.sequence + 1 if last.sequence else 0)
-            and item.unordered == last.unordered
-            and item.after == last.after
-            and not item.alone
-        )
 
     def _request(self, items: list[Item[H]]) -> PublishRequest:
         head = items[0]
@@ -361,17 +346,16 @@ class Session(Generic[H]):
             item.stream = self.stream
             item.doubts += 1
             self.sent[item.ticket] = item
-        return PublishRequest(
+        request = PublishRequest(
             producer=self.producer,
             epoch=lane.epoch,
-            groups=head.groups,
             first_sequence=head.sequence,
-            messages=[item.message for item in items],
             unordered=head.unordered,
             session=merge(self.token, head.after) if head.after else self.token,
             trace=next((item.trace for item in items if item.trace), b""),
-            cells=told_as(lane.cells, head.groups),
         )
+        put_messages(request, items, as_batch=self.takes_batches)
+        return request
 
     # ------------------------------------------------------------------------------------------ replies
 
@@ -388,6 +372,7 @@ class Session(Generic[H]):
             self._belong_to(response.owner)
         if not self.is_ready:
             self.places.is_told = response.locates
+            self.takes_batches = response.batches
         self.told(stream, response.places)
         if response.credits:
             self.credits = response.credits
@@ -396,7 +381,7 @@ class Session(Generic[H]):
     def told(self, stream: int, places: Sequence[GroupPlace]) -> None:
         """Where groups live that this producer asked for, or that others did."""
         if stream == self.stream and places:
-            self._placed(self.places.told(places))
+            moving.placed(self, self.places.told(places))
 
     def replied(self, stream: int, replies: Iterable[PublishReply], now: float, chance: float) -> None:
         """What the gateway says to this producer, on a stream that others may share."""
@@ -415,7 +400,7 @@ class Session(Generic[H]):
             if reply.open_token:
                 self._on_opening_reply(lane, reply, now, chance)
             elif reply.status == PUBLISH_STATUS_OK:
-                self._on_receipt(lane, reply)
+                self._on_receipt(lane, reply, now, chance)
             else:
                 self._on_refusal(lane, reply, now, chance)
 
@@ -451,6 +436,9 @@ class Session(Generic[H]):
         if reply.status in (PUBLISH_STATUS_INVALID_ARGUMENT, PUBLISH_STATUS_NOT_FOUND):
             self.places.forget(reply.groups)
             self._on_wrong(lane, items, error, now, chance)
+        elif reply.status == PUBLISH_STATUS_MOVED:
+            self.places.forget(reply.groups)
+            moving.refused(self, lane, items, error)
         elif reply.status == PUBLISH_STATUS_FENCED:
             self._on_other_epoch(lane, items, reply.epoch)
         elif reply.status == PUBLISH_STATUS_SEQUENCE_GAP and reply.session:
@@ -462,7 +450,7 @@ class Session(Generic[H]):
             for item in items:
                 item.refusal = self.trouble
 
-    def _on_receipt(self, lane: Lane[H], reply: PublishReply) -> None:
+    def _on_receipt(self, lane: Lane[H], reply: PublishReply, now: float, chance: float) -> None:
         self._failures = 0
         self._patience_s = self.patience_s
         items = lane.covered(reply.first_sequence, reply.count)
@@ -472,8 +460,11 @@ class Session(Generic[H]):
             self.queue = deque(item for item in self.queue if item.ticket not in queued)
         if not items:
             return
-        offsets = tuple((o.group, o.first_offset) for o in reply.offsets) if reply.order_key else ()
-        placed = Placed(lane.prefix, reply.order_key, reply.first_sequence, offsets, reply.duplicate)
+        if reply.bases and len(items) != reply.count:
+            # It speaks of others as well: we cannot tell where these went, until they are repeated.
+            self.lost(self.stream, Unavailable("the gateway spoke of messages that are settled"), now, chance)
+            return
+        placed = placed_by(reply, lane.prefix, [item.groups for item in items])
         lane.last_receipt = max(lane.last_receipt, items[-1].sequence)
         for item in items:
             self._remove(item)
@@ -503,6 +494,8 @@ class Session(Generic[H]):
             self._unsend(items)
             self._mend(lane, first)
             return
+        # Its gateway may wait for what it refused before together with these: it would wait for ever.
+        self._has_given_up |= any(item.refusal is not None for item in items)
         in_doubt = any(item.doubts for item in items)
         for item in items:
             self._remove(item)
@@ -560,6 +553,9 @@ class Session(Generic[H]):
         if reply.status in (PUBLISH_STATUS_INVALID_ARGUMENT, PUBLISH_STATUS_NOT_FOUND):
             self.places.forget(reply.groups)
             self._on_cannot_open(lane, error)
+        elif reply.status == PUBLISH_STATUS_MOVED:
+            self.places.forget(reply.groups)
+            moving.opening_refused(self, lane, error)
         elif reply.status == PUBLISH_STATUS_FENCED:
             self._fence()
         else:

@@ -7,11 +7,11 @@ responses, one keeps the time; gRPC's own thread takes the frames.
 import random
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import grpc
 
@@ -22,24 +22,14 @@ from ordercast.client.amounts import IN_FLIGHT_MAX
 from ordercast.client.backoff import wait_s
 from ordercast.client.call_threads import JOIN_S, CallThreads
 from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
+from ordercast.client.publication import Publication, PublishOptions, checked, checked_many
 from ordercast.client.session import Session
 from ordercast.client.sync_live import SyncLiveSubscription
 from ordercast.client.sync_silence import answered
 from ordercast.client.sync_subscription import SyncSubscription
 from ordercast.client.tracing import current_context
-from ordercast.client.types import (
-    TLS,
-    Groups,
-    Receipt,
-    Start,
-    checked_groups,
-    checked_message,
-    checked_start,
-    checked_timeout,
-    checked_token,
-)
+from ordercast.client.types import TLS, Receipt, Start, checked_start, checked_timeout
 from ordercast.core.silence import Silence
-from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import PublishStreamRequest
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 
@@ -118,39 +108,15 @@ class SyncConnection(SyncAdmin):
 
     # ----------------------------------------------------------------------------------------- publishing
 
-    def publish(
-        self,
-        payload: bytes,
-        to: str | Iterable[str],
-        *,
-        key: bytes | str = b"",
-        headers: Mapping[str, bytes | str] | None = None,
-        ordered: bool = True,
-        timeout: float | None = None,
-        after: bytes | None = None,
-    ) -> Receipt:
+    def publish(self, payload: bytes, to: str | Iterable[str], **options: Unpack[PublishOptions]) -> Receipt:
         """Publish one message to a set of groups and wait for its receipt. See `Connection.publish`."""
-        soon = self.publish_soon(
-            payload, to, key=key, headers=headers, ordered=ordered, timeout=timeout, after=after
-        )
-        return soon.result()
+        return self.publish_soon(payload, to, **options).result()
 
     def publish_soon(
-        self,
-        payload: bytes,
-        to: str | Iterable[str],
-        *,
-        key: bytes | str = b"",
-        headers: Mapping[str, bytes | str] | None = None,
-        ordered: bool = True,
-        timeout: float | None = None,
-        after: bytes | None = None,
+        self, payload: bytes, to: str | Iterable[str], **options: Unpack[PublishOptions]
     ) -> ReceiptFuture:
         """Publish, and get the receipt as a future. Blocks only while `in_flight_max` messages are under way."""
-        groups = checked_groups(to)
-        message = checked_message(payload, key, headers)
-        within = self._timeout if timeout is None else checked_timeout(timeout)
-        return self._publish(message, groups, within, unordered=not ordered, after=checked_token(after))
+        return self._publish(checked(payload, to, self._timeout, **options))
 
     def publish_many(
         self, payloads: Iterable[bytes], to: str | Iterable[str], *, timeout: float | None = None
@@ -159,13 +125,10 @@ class SyncConnection(SyncAdmin):
 
         If some fail, all are waited for, and the first error is raised.
         """
-        groups = checked_groups(to)
-        messages = [checked_message(payload) for payload in payloads]
-        within = self._timeout if timeout is None else checked_timeout(timeout)
         soon: list[ReceiptFuture] = []
         try:
-            for message in messages:
-                soon.append(self._publish(message, groups, within))
+            for publication in checked_many(payloads, to, self._timeout, timeout):
+                soon.append(self._publish(publication))
         finally:
             wait_for(soon)
         return [future.result() for future in soon]
@@ -177,9 +140,8 @@ class SyncConnection(SyncAdmin):
             pending = [item.handle for item in items if item.handle is not None]
         wait_for(pending)
 
-    def _publish(
-        self, message: Message, groups: Groups, within: float, *, unordered: bool = False, after: bytes = b""
-    ) -> ReceiptFuture:
+    def _publish(self, publication: Publication) -> ReceiptFuture:
+        message, groups, within, unordered, after = publication
         deadline = time.monotonic() + within
         soon: ReceiptFuture = Future()
         size = message.ByteSize()

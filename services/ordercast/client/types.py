@@ -1,12 +1,12 @@
 """What users hold in their hands: receipts, deliveries, TLS settings; and the checks of what they pass in."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ordercast.client.errors import InvalidArgument
 from ordercast.client.session_tokens import parts_of
@@ -29,7 +29,8 @@ PRODUCER_NAME_BYTES_MAX = 128
 ANONYMOUS = b"\xff"
 
 
-class Placed(NamedTuple):
+@dataclass(slots=True)
+class Placed:
     """What the receipts of messages that were delivered together have in common."""
 
     id_prefix: str
@@ -38,6 +39,25 @@ class Placed(NamedTuple):
     #: (group, offset of the first)
     first_offsets: tuple[tuple[str, int], ...]
     duplicate: bool
+    #: For which groups each of them is, if not all are for the same.
+    groups: Sequence[Groups] = ()
+    #: Of each of them, once somebody has asked.
+    _counted: list[dict[str, int]] = field(default_factory=list)
+
+    def offsets(self, index: int) -> dict[str, int]:
+        """Of one of them."""
+        if not self.groups:
+            return {group: first + index for group, first in self.first_offsets}
+        if not self._counted:
+            self._count()
+        return dict(self._counted[index])
+
+    def _count(self) -> None:
+        ends = dict(self.first_offsets)
+        for groups in self.groups:
+            self._counted.append({group: ends[group] for group in groups if group in ends})
+            for group in self._counted[-1]:
+                ends[group] += 1
 
 
 class Receipt:
@@ -64,8 +84,7 @@ class Receipt:
     @property
     def offsets(self) -> dict[str, int]:
         """By group. Empty for a repetition so late that its place is no longer known."""
-        index = self._sequence - self._placed.first_sequence
-        return {group: first + index for group, first in self._placed.first_offsets}
+        return self._placed.offsets(self._sequence - self._placed.first_sequence)
 
     @property
     def duplicate(self) -> bool:

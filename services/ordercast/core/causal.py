@@ -34,6 +34,15 @@ class CastPlace:
 
 
 class CausalCodec(Interface):
+    """Both methods raise RemoteProtocolError if that is nothing to read."""
+
     def place_of(self, protocol: bytes) -> CastPlace:
-        """Where an entry comes from whose `protocol` this is. RemoteProtocolError if that is nothing to read."""
+        """Where an entry comes from whose `protocol` this is."""
+        ...
+
+    def in_log(self, group: str, protocol: bytes) -> Past | None:
+        """What of the group's view is in a log, whose `DescribeReplicaResponse.protocol` this is.
+
+        None if the replica does not say.
+        """
         ...

@@ -10,10 +10,10 @@ message is in a group's log follows from the envelope, from what became of its r
 log ended before: `Tally` counts it, for replicas, gateways and readers alike.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from ordercast.core.errors import RemoteProtocolError
@@ -27,6 +27,8 @@ SLASH = "/"
 TARGET_GROUPS_MAX = 255
 #: Sets of groups whose cells are remembered.
 SETS_REMEMBERED = 65_536
+#: Envelopes whose targets are.
+ENVELOPES_REMEMBERED = 256
 
 
 def cell_of(group: str) -> str:
@@ -51,11 +53,15 @@ def cells_of(groups: Names) -> Names:
     return tuple(sorted(dict.fromkeys(map(cell_of, groups))))
 
 
+def told_as(cells: Names, groups: Names) -> Names:
+    """How requests and replies say by which cells they are numbered; nothing if these are simply the groups."""
+    return cells if cells != groups else ()
+
+
 @lru_cache(SETS_REMEMBERED)
 def told_cells(groups: Names) -> Names:
-    """The cells by which messages to these groups are numbered; nothing if these are simply the groups."""
-    cells = cells_of(groups)
-    return cells if cells != groups else ()
+    """The same for groups that are named by their addresses."""
+    return told_as(cells_of(groups), groups)
 
 
 @lru_cache(SETS_REMEMBERED)
@@ -73,30 +79,54 @@ def put_targets(header: Header, targets: Sequence[Names]) -> None:
         header.targets.extend(places[group] for group in target)
 
 
-def targets_of(header: Header) -> list[Names]:
+def targets_of(header: Header) -> Sequence[Names]:
     """
     >>> header = Header(groups=["a", "b", "c"], targets=[1, 2, 2, 0, 1])
     >>> targets_of(header)
-    [('c',), ('a', 'b')]
+    (('c',), ('a', 'b'))
     """
-    groups, told = list(header.groups), list(header.targets)
+    return _targets_of(tuple(header.targets), tuple(header.groups))
+
+
+@lru_cache(ENVELOPES_REMEMBERED)
+def _targets_of(told: tuple[int, ...], groups: Names) -> tuple[Names, ...]:
+    return tuple([tuple([groups[place] for place in target]) for target in places_of(told, len(groups))])
+
+
+@lru_cache(SETS_REMEMBERED)
+def is_target(groups: Names, cells: Names) -> bool:
+    """Whether it is a sorted set of groups, some in each of these cells."""
+    is_sorted = all(earlier < later for earlier, later in pairwise(groups))
+    return is_sorted and len(groups) <= TARGET_GROUPS_MAX and cells_of(groups) == cells
+
+
+def places_of(told: Iterable[int], groups: int) -> Sequence[tuple[int, ...]]:
+    """The same as places in so many groups: as many machines of a process read it, it is read once.
+
+    >>> places_of([1, 2, 2, 0, 1], 3)
+    ((2,), (0, 1))
+    """
+    return _places_of(tuple(told), groups)
+
+
+@lru_cache(ENVELOPES_REMEMBERED)
+def _places_of(told: tuple[int, ...], groups: int) -> tuple[tuple[int, ...], ...]:
     targets = []
     at = 0
-    try:
-        while at < len(told):
-            end = at + 1 + told[at]
-            targets.append(tuple([groups[place] for place in told[at + 1 : end]]))
-            at = end
-    except IndexError:
-        raise RemoteProtocolError("a target has a group that the envelope does not name") from None
+    while at < len(told):
+        end = at + 1 + told[at]
+        targets.append(told[at + 1 : end])
+        at = end
     if at > len(told):
         raise RemoteProtocolError("the last target is cut short")
-    return targets
+    if max([max(target) for target in targets if target], default=-1) >= groups:
+        raise RemoteProtocolError("a target has a group that is not named")
+    return tuple(targets)
 
 
 def groups_within(cell: str, header: Header) -> Names:
     """The groups of the cell that messages of the envelope are for. `LogEntry.bases` is in their order."""
-    return tuple([group for group in header.groups if cell_of(group) == cell])
+    return within(cell, tuple(header.groups))
 
 
 def checked_groups(cell: str, header: Header, bases: Sequence[int]) -> Names:
@@ -133,16 +163,16 @@ def check_targets(header: Header) -> None:
 
     Messages of one envelope are for the same cells: whatever it goes through as a whole is right for each of them.
     """
-    cells = tuple(destination.group for destination in header.destinations)
+    cells = tuple([destination.group for destination in header.destinations])
+    groups = tuple(header.groups)
+    if any(later <= earlier for earlier, later in pairwise(groups)):
+        raise RemoteProtocolError("an envelope names the groups of its targets, sorted, and no others")
     targets = targets_of(header)
-    for groups in targets:
-        if any(later <= earlier for earlier, later in pairwise(groups)) or cells_of(groups) != cells:
-            raise RemoteProtocolError("a target is a sorted set of groups, some in each destination cell")
-        if len(groups) > TARGET_GROUPS_MAX:
-            raise RemoteProtocolError(f"a target has at most {TARGET_GROUPS_MAX} groups")
-    if len(dict.fromkeys(targets)) < len(targets):
+    if not all(is_target(target, cells) for target in targets):
+        raise RemoteProtocolError("a target is a sorted set of groups, some in each destination cell")
+    if len(set(targets)) < len(targets):
         raise RemoteProtocolError("an envelope names a target twice")
-    if list(header.groups) != sorted({group for groups in targets for group in groups}):
+    if len(set(chain.from_iterable(targets))) < len(groups):
         raise RemoteProtocolError("an envelope names the groups of its targets, sorted, and no others")
     for range_ in header.ranges:
         runs = range_.runs
@@ -150,45 +180,58 @@ def check_targets(header: Header) -> None:
             raise RemoteProtocolError("ranges have runs if, and only if, there are targets")
         if runs and (len(runs) % 2 or sum(runs[1::2]) != range_.count or not all(runs[1::2])):
             raise RemoteProtocolError("the runs of a range have as many messages as the range")
-        if any(index >= len(targets) for index in runs[::2]):
+        if runs and max(runs[::2]) >= len(targets):
             raise RemoteProtocolError("a run for a target that is not there")
 
 
-class Run(NamedTuple):
-    """Messages of a producer, one after the other, for the same groups, and where they are in those of a cell."""
+class Runs(NamedTuple):
+    """Messages of a range, one after the other, and where they are in the logs of a cell's groups."""
 
-    first_sequence: int
-    messages: int
-    target: int
-    #: Of the first of them, in each group of the target that lives in the cell.
-    offsets: tuple[int, ...]
+    #: Of each run: how many messages, for which target, and how many of its groups live in the cell.
+    counts: Sequence[int]
+    targets: Sequence[int]
+    sizes: Sequence[int]
+    #: Of the first message of each run, in each of these groups; one run after the other.
+    offsets: Sequence[int]
 
 
 @dataclass(slots=True)
 class Tally:
     """Counts the messages of one envelope into the logs of a cell's groups."""
 
-    #: By target: its groups in this cell.
-    local: list[Names]
-    #: By group: the offset that is given next.
-    ends: dict[str, int]
+    #: Those that it has messages for, and the offset that is given next in each.
+    groups: Names
+    ends: list[int]
+    #: By target: the places of its groups among these.
+    local: list[tuple[int, ...]]
 
     @classmethod
     def of(cls, cell: str, header: Header, bases: Sequence[int]) -> "Tally":
         """`bases`: as in LogEntry. Refuses another number of them."""
         groups = checked_groups(cell, header, bases)
-        local = [within(cell, target) for target in targets_of(header)]
-        return cls(local, dict(zip(groups, bases, strict=True)))
+        targets = places_of(header.targets, len(header.groups))
+        if len(groups) == len(header.groups):
+            return cls(groups, list(bases), list(targets))
+        places = {group: place for place, group in enumerate(groups)}
+        here = [places.get(group) for group in header.groups]
+        local = [tuple([at for p in target if (at := here[p]) is not None]) for target in targets]
+        return cls(groups, list(bases), local)
 
-    def take(self, range_: ProducerRange, first: int, end: int) -> list[Run]:
+    def take(self, range_: ProducerRange, first: int, end: int) -> Runs:
         """These sequences of the range come next in their groups' logs."""
-        taken = []
-        for sequence, count, target in parts_of(range_, first, end):
-            groups = self.local[target]
-            taken.append(Run(sequence, count, target, tuple(self.ends[group] for group in groups)))
-            for group in groups:
-                self.ends[group] += count
-        return taken
+        runs = range_.runs
+        counts, targets = runs[1::2], runs[::2]
+        if first != range_.first_sequence or end != first + range_.count:
+            parts = list(parts_of(range_, first, end))
+            counts, targets = [count for _, count, _ in parts], [target for _, _, target in parts]
+        ends, local = self.ends, self.local
+        offsets = []
+        for target, count in zip(targets, counts, strict=True):
+            for place in local[target]:
+                offset = ends[place]
+                offsets.append(offset)
+                ends[place] = offset + count
+        return Runs(counts, targets, [len(local[target]) for target in targets], offsets)
 
 
 class Placed(NamedTuple):
@@ -209,12 +252,16 @@ def placed(tally: Tally, range_: ProducerRange, outcome: RangeOutcome) -> list[P
     for span in outcome.spans:
         first, end = span.first_sequence, span.first_sequence + span.count
         if not span.duplicate:
-            for run in tally.take(range_, first, end):
-                found.append(Placed(*run, span.order_key, False))
+            taken = tally.take(range_, first, end)
+            at = 0
+            for count, target, size in zip(taken.counts, taken.targets, taken.sizes, strict=True):
+                offsets = tuple(taken.offsets[at : at + size])
+                found.append(Placed(first, count, target, offsets, span.order_key, False))
+                first, at = first + count, at + size
             continue
         for sequence, count, target in parts_of(range_, first, end):
-            offsets = _offsets_from(span.offsets, sequence - first, len(tally.local[target]))
-            found.append(Placed(sequence, count, target, offsets, span.order_key, True))
+            known = _offsets_from(span.offsets, sequence - first, len(tally.local[target]))
+            found.append(Placed(sequence, count, target, known, span.order_key, True))
     return found
 
 

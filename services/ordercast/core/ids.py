@@ -6,6 +6,7 @@ how long those of a domain are, its protocol's traits say (core/protocol.py).
 """
 
 import struct
+from functools import lru_cache
 
 _U64 = struct.Struct(">Q")
 _PAIR = struct.Struct(">QQ")
@@ -61,6 +62,7 @@ def group_id(name: str, number: int) -> str:
     return f"{name}#{number}"
 
 
+@lru_cache(65_536)
 def group_name(id_: str) -> str:
     """Of a group's id, or of its address (core/cells.py).
 

@@ -40,6 +40,8 @@ HEADERS_MAX = AROUND_BYTES_MAX
 #: less has to look at such a request all the same: its messages come again one by one, and have a place to keep.
 BATCH_MESSAGES_MAX = 512
 BATCH_BYTES_MAX = 512 << 10
+#: The numbers that say for which groups each of so many messages is.
+TARGETS_MAX = BATCH_MESSAGES_MAX * 65
 #: A longer list of messages nobody looks at. How many of them make one request too many is for gateways to say.
 REQUEST_MESSAGES_MAX = 16_384
 PRODUCER_BYTES_MAX = 160
@@ -82,6 +84,8 @@ _NAMES = {
     "DescribeGroupRequest": "name",
     "DeleteGroupRequest": "name",
     "ListCursorsRequest": "group name",
+    "DescribeWaitingRequest": "domain",
+    "TellWaitingRequest": "domain",
     "SetCursorRequest": "group name",
     "DeleteCursorRequest": "group name",
     "ChangeReplicasRequest": "group node to",
@@ -165,6 +169,9 @@ def table(
         "PublishRequest.session": TOKEN_BYTES_MAX,
         "PublishRequest.open_token": OPEN_TOKEN_BYTES_MAX,
         "PublishRequest.trace": CONTEXT_BYTES,
+        "PublishRequest.batch": of_request,
+        "PublishRequest.targets": Many(TARGETS_MAX),
+        "PublishRequest.runs": Many(2 * BATCH_MESSAGES_MAX),
         "Message": payload_bytes_max + AROUND_BYTES_MAX,
         "Message.payload": payload_bytes_max,
         "Message.key": AROUND_BYTES_MAX,

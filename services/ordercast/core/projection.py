@@ -19,7 +19,7 @@ def ends_after(cell: str, entry: LogEntry) -> dict[str, tuple[int, int]]:
     return {group: (base, base + new) for group, base, new in counted if new and shares_cell(group)}
 
 
-def _new_parts(range_: ProducerRange, outcome: RangeOutcome) -> Iterator[tuple[int, int, int]]:
+def new_parts(range_: ProducerRange, outcome: RangeOutcome) -> Iterator[tuple[int, int, int]]:
     """Of messages that are no repetitions: the first sequence, how many follow on it, and for which target."""
     for span in outcome.spans:
         if not span.duplicate:
@@ -42,7 +42,7 @@ def projected(cell: str, group: str, entry: LogEntry) -> LogEntry:
         start += range_.count
         if not any(map(has_group.__getitem__, range_.runs[::2])):
             continue
-        for sequence, count, target in _new_parts(range_, outcome):
+        for sequence, count, target in new_parts(range_, outcome):
             if has_group[target]:
                 _add_range(ours, range_, sequence, count, target)
                 result.outcomes.append(_fresh(sequence, count, offset, entry.order_key))
@@ -61,7 +61,7 @@ def _without_messages(entry: LogEntry) -> LogEntry:
     """All that is about the envelope as a whole."""
     result = LogEntry()
     for field, value in entry.ListFields():
-        if field.name not in ("envelope", "outcomes", "bases", "news", "first_offset"):
+        if field.name not in ("envelope", "outcomes", "bases", "news", "first_offset", "dropped"):
             if field.message_type is not None:
                 getattr(result, field.name).CopyFrom(value)
             else:

@@ -8,6 +8,7 @@ import grpc
 
 from ordercast.core.level import CELLS_LEVEL
 from ordercast.core.members import learners_of
+from ordercast.gateway.cursor_lags import lags_of
 from ordercast.gateway.cursors import Cursors, check_cursor_name
 from ordercast.gateway.reading import Reading
 from ordercast.gateway.reassignment import Planner, Reassignment, present
@@ -160,8 +161,10 @@ class Administration:
     # ------------------------------------------------------------------------------------------ cursors
 
     async def list_cursors(self, request: api.ListCursorsRequest) -> api.ListCursorsResponse:
-        await self.subscribing.group(request.group)
-        return api.ListCursorsResponse(cursors=await self.cursors.read(request.group, request.name))
+        group = await self.subscribing.group(request.group)
+        cursors = await self.cursors.read(request.group, request.name)
+        lags = await lags_of(self.node, self.reading, group, cursors) if request.lags else ()
+        return api.ListCursorsResponse(cursors=cursors, lags=lags)
 
     async def set_cursor(self, request: api.SetCursorRequest) -> api.SetCursorResponse:
         check_cursor_name(request.name)
@@ -174,6 +177,28 @@ class Administration:
         await self.subscribing.group(request.group)
         await self.cursors.delete(request.group, request.name)
         return api.DeleteCursorResponse()
+
+    async def describe_waiting(self, request: api.DescribeWaitingRequest) -> api.DescribeWaitingResponse:
+        """One process that does not answer holds nobody up for long, and is named."""
+        if request.domain and request.domain not in self.node.directory.domains:
+            raise Refused(grpc.StatusCode.NOT_FOUND, f"unknown domain {request.domain!r}", "UNKNOWN_DOMAIN")
+        nodes = {
+            node.name: node
+            for node in present(self.node.directory.nodes)
+            if not node.ended and {"gateway", "sequencer"} & {*node.services}
+        }
+        found = await asyncio.gather(*(self.reading.waiting(name, request.domain) for name in nodes))
+        return api.DescribeWaitingResponse(
+            nodes=[
+                api.NodeWaiting(
+                    node=name,
+                    suspected=nodes[name].suspected,
+                    error=told if isinstance(told, str) else "",
+                    waiting=() if isinstance(told, str) else told,
+                )
+                for name, told in zip(nodes, found, strict=True)
+            ]
+        )
 
     def describe_cluster(self) -> api.DescribeClusterResponse:
         directory = self.node.directory

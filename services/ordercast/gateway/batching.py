@@ -18,7 +18,7 @@ from ordercast.gateway.producer import Producer, WaitingRequest
 from ordercast.gateway.ranges import ranges_of, targets_of
 from ordercast.gateway.turns import as_fit
 from ordercast.protocols.celllog.forgetting import CLIENTS_LEVEL
-from ordercast.v1.common_pb2 import Batch, Envelope, Header
+from ordercast.v1.common_pb2 import Envelope, Header
 
 if TYPE_CHECKING:
     from ordercast.gateway.machine import Gateway
@@ -153,7 +153,7 @@ class Batching:
         if self.settings.tells_time:
             waited_s = machine.now - min(item.taken.at for item in items)
             header.accepted_ns = max(int((machine.wall - waited_s) * 1e9), 1)
-        body = Batch(messages=[message for item in items for message in item.messages]).SerializeToString()
+        body = b"".join([item.rows.batch for item in items])
         opened = Open(Envelope(header=header, body=body), cells, machine.now, requests=requests)
         machine.open[id_] = opened
         self.unanswered[cells] = self.unanswered.get(cells, 0) + 1
@@ -164,7 +164,7 @@ class Batching:
             first = min(items, key=lambda item: item.taken.at)
             submitted = Observe("submit", id_, ",".join(cells), since=first.taken.at, trace=header.trace)
             submitted.blocked_on = producers[first.producer].waited_for(first)
-            submitted.messages = sum(len(item.messages) for item in items)
+            submitted.messages = sum(item.rows.messages for item in items)
             machine.out.append(submitted)
         return True
 

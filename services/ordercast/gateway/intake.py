@@ -7,7 +7,8 @@ refuses those clients that have more than their share of it (pressure.py).
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ordercast.core.cells import cell_of, cells_of, told_cells
 from ordercast.core.errors import RemoteProtocolError
@@ -18,7 +19,9 @@ from ordercast.core.submission import Groups
 from ordercast.gateway.checking import limits_of_messages, what_is_wrong, wrong_with_messages
 from ordercast.gateway.pressure import RETRY_S_MAX, RETRY_S_MIN, RETRY_S_UNKNOWN
 from ordercast.gateway.producer import Producer, WaitingRequest
+from ordercast.gateway.rows import Rows, count_of, messages_of, rows_of, split
 from ordercast.gateway.turns import Refusals, client_of
+from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_INVALID_ARGUMENT,
     PUBLISH_STATUS_NOT_FOUND,
@@ -76,16 +79,14 @@ class Intake:
         request: PublishRequest = event.message
         groups = tuple(sorted(request.groups))
         size = request.ByteSize()
-        wrong = what_is_wrong(request, groups, self.settings) or self._wrong_with(cells_of(groups))
-        presented = None
-        if request.session and not wrong:
-            try:
-                presented = self.submission.read_session(request.session)
-            except RemoteProtocolError:
-                wrong = "not a session token"
-        wrong_messages = "" if wrong else self._wrong_with_messages(request, size)
-        if wrong or (wrong_messages and len(request.messages) == 1):
-            self._refuse_for_good(event.source, request, groups, wrong or wrong_messages)
+        read = self._read(request, groups)
+        if isinstance(read, str):
+            self._refuse_for_good(event.source, request, groups, read)
+            return
+        messages, rows, presented = read
+        wrong_messages = self._wrong_with_messages(messages, size)
+        if wrong_messages and rows.messages == 1:
+            self._refuse_for_good(event.source, request, groups, wrong_messages)
             return
         machine.note_client(event.source)
         producer = self._producer(request.producer, event.source)
@@ -95,7 +96,7 @@ class Intake:
             request.epoch,
             groups,
             request.first_sequence,
-            request.messages,
+            rows,
             request.unordered,
             request.open_token,
             request.trace,
@@ -108,11 +109,10 @@ class Intake:
         repeated = producer.requests.get(item.key)
         if repeated is not None:
             # It is here already, and ahead of everything that came later: only the answer goes elsewhere.
-            repeated.client = event.source
+            repeated.client, repeated.is_repeated = event.source, True
             return
         if machine.closed and item.is_for(machine.closed):
-            # Nobody waits for it to come again, so it holds nothing up.
-            self._refuse(event.source, request, self._being_deleted(groups))
+            self._refuse_closed(event, producer, item)
             return
         refusal = self._refusal_of(producer, item)
         if refusal is not None:
@@ -121,11 +121,38 @@ class Intake:
         if presented is not None:
             producer.seen = self.submission.see(producer.seen, presented)
         producer.accept(item)
-        item.taken = self.pressure.took(client_of(event.source), producer.id, groups, item.cost, machine.now)
+        item.taken = self.pressure.took(client_of(event.source), producer.id, item.cells, item.cost, machine.now)
         machine.batching.add(producer, item)
 
-    def _wrong_with_messages(self, request: PublishRequest, size: int) -> str:
-        return wrong_with_messages(request, size, self.settings, self._limits_of_messages)
+    def _read(self, request: PublishRequest, groups: Groups) -> tuple[Sequence[Message], Rows, Any] | str:
+        """Its messages, for whom they are, and what its producer has seen; or what is wrong with it for good."""
+        wrong = what_is_wrong(request, groups, self.settings) or self._wrong_with(cells_of(groups))
+        if wrong:
+            return wrong
+        presented = None
+        if request.session:
+            try:
+                presented = self.submission.read_session(request.session)
+            except RemoteProtocolError:
+                return "not a session token"
+        try:
+            messages = messages_of(request)
+            return messages, rows_of(request, groups, messages), presented
+        except RemoteProtocolError as error:
+            return str(error)
+
+    def _refuse_closed(self, event: Receive, producer: Producer, item: WaitingRequest) -> None:
+        """Nobody waits for it to come again, so it holds nothing up. Of several rows each is judged by itself."""
+        request: PublishRequest = event.message
+        if item.is_mixed:
+            for part in split(request):
+                self.on_publish(replace(event, message=part))
+            return
+        producer.refused.never_comes(item.cells, item.epoch, item.first_sequence, item.rows.messages)
+        self._refuse(event.source, request, self._being_deleted(item.groups))
+
+    def _wrong_with_messages(self, messages: Sequence[Message], size: int) -> str:
+        return wrong_with_messages(messages, size, self.settings, self._limits_of_messages)
 
     def _wrong_with(self, cells: Groups) -> str:
         wrong = self.submission.wrong_with(cells)
@@ -144,7 +171,7 @@ class Intake:
         """It does not come again, so it holds nothing up: not even if it was one of several that were refused."""
         producer = self.producers.get(request.producer)
         if producer is not None:
-            count = len(request.messages)
+            count = count_of(request)
             producer.refused.never_comes(cells_of(groups), request.epoch, request.first_sequence, count)
         self._refuse(client, request, Refusal(PUBLISH_STATUS_INVALID_ARGUMENT, wrong))
 
@@ -209,11 +236,12 @@ class Intake:
     # ---------------------------------------------------------------------------------------------- refusals
 
     def _refuse(self, client: str, request: PublishRequest | WaitingRequest, refusal: Refusal) -> None:
+        count = request.rows.messages if isinstance(request, WaitingRequest) else count_of(request)
         reply = PublishReply(
             producer=request.producer,
             groups=request.groups,
             first_sequence=request.first_sequence,
-            count=len(request.messages),
+            count=count,
             status=refusal.status,
             detail=refusal.detail,
             credits=self.machine.credits(client, request.producer),

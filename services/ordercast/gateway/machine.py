@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ordercast.core.errors import InvariantBroken
+from ordercast.core.held_up import HeldUp
 from ordercast.core.machine import (
     ChannelReset,
     Effect,
@@ -33,6 +34,7 @@ from ordercast.core.view import OtherConfiguration, UnknownGroup, View
 from ordercast.gateway import invariants
 from ordercast.gateway.batching import Batching
 from ordercast.gateway.finish_times import FinishTimes
+from ordercast.gateway.held_up import held_up
 from ordercast.gateway.intake import Intake
 from ordercast.gateway.opened import Open
 from ordercast.gateway.pressure import Pressure
@@ -145,6 +147,10 @@ class Gateway:
             "unanswered": sum(1 for opened in self.open.values() if not opened.answered),
             "open": len(self.open),
         }
+
+    def held_up(self, count_max: int) -> list[HeldUp]:
+        """See core.held_up.TellsHeldUp."""
+        return held_up(self, count_max)
 
     def credits(self, source: str = "", id_: bytes = b"") -> int:
         """What a producer may have here without an answer; one that has nothing here, unless it is named."""

@@ -7,7 +7,7 @@ same cells ride together, whichever groups of those they are for, and have one s
 """
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -16,7 +16,7 @@ from ordercast.core.cells import cells_of
 from ordercast.core.submission import Groups
 from ordercast.gateway.pressure import Taken
 from ordercast.gateway.refused import Refused
-from ordercast.v1.common_pb2 import Message
+from ordercast.gateway.rows import Rows
 
 #: Cells, epoch, first sequence, number of messages, open token.
 RequestKey = tuple[Groups, int, int, int, bytes]
@@ -45,13 +45,15 @@ class WaitingRequest:
     epoch: int
     groups: Groups
     first_sequence: int
-    messages: Sequence[Message]
+    rows: Rows
     unordered: bool
     open_token: bytes
     trace: bytes
     size: int
     #: What it counts in the pressure on the gateway, once it is accepted.
     taken: Taken = field(default_factory=Taken)
+    #: It was sent again, from wherever, while it was here.
+    is_repeated: bool = False
     #: Where its groups live.
     cells: Groups = field(init=False)
 
@@ -61,6 +63,17 @@ class WaitingRequest:
     def is_for(self, names: Collection[str]) -> bool:
         """Whether it is for one of these groups or cells."""
         return any(name in names for name in self.groups) or any(name in names for name in self.cells)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Its messages are not all for the same groups."""
+        return len(self.rows.targets) > 1
+
+    def is_only_for(self, names: Collection[str]) -> bool:
+        """Whether each of its messages is for one of these groups or cells."""
+        return any(cell in names for cell in self.cells) or all(
+            any(name in names for name in target) for target in self.rows.targets
+        )
 
     def is_ordered_with(self, cells: Groups, unordered: bool) -> bool:
         """Towards a request to other cells."""
@@ -72,17 +85,17 @@ class WaitingRequest:
     @property
     def key(self) -> RequestKey:
         """What a client that repeats it sends again."""
-        return (self.cells, self.epoch, self.first_sequence, len(self.messages), self.open_token)
+        return (self.cells, self.epoch, self.first_sequence, self.rows.messages, self.open_token)
 
     @property
     def extent(self) -> tuple[Groups, int, int, int]:
         """Its sequences, up to before the last number, in whatever batches they come again."""
-        return (self.cells, self.epoch, self.first_sequence, self.first_sequence + len(self.messages))
+        return (self.cells, self.epoch, self.first_sequence, self.first_sequence + self.rows.messages)
 
     @property
     def cost(self) -> int:
         """In credits. Opening carries no message, but takes an answer too."""
-        return max(len(self.messages), 1)
+        return max(self.rows.messages, 1)
 
 
 @dataclass(slots=True)
@@ -137,8 +150,10 @@ class Producer:
         gone: list[WaitingRequest] = []
         behind: list[WaitingRequest] = []
         for item in self.waiting:
-            if item.is_for(names):
+            if item.is_for(names) and item.is_only_for(names):
                 gone.append(item)
+            elif item.is_for(names):
+                behind.append(item)  # It comes again, and then each of its messages is judged by itself.
             elif any(item.may_not_overtake(other) for other in (*gone, *behind)):
                 behind.append(item)
         self.is_held_up = False

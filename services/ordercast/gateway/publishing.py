@@ -8,19 +8,20 @@ from typing import Any
 
 import grpc
 
-from ordercast.core.limits import LOCATED_MAX
 from ordercast.core.machine import Ended
 from ordercast.gateway.budgets import SHARE, Budgets
 from ordercast.gateway.clients import UNJUDGED_MAX, Client, Clients
 from ordercast.gateway.freshness import Freshness
 from ordercast.gateway.machine import ROLE
 from ordercast.gateway.pressure import RETRY_S_MIN
+from ordercast.gateway.rows import count_of, split
 from ordercast.gateway.translation import Translation, Wrong, owner_of
 from ordercast.runtime.process.node import Node
 from ordercast.runtime.transport.status import Refused
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_FENCED,
     PUBLISH_STATUS_INVALID_ARGUMENT,
+    PUBLISH_STATUS_MOVED,
     PUBLISH_STATUS_NOT_FOUND,
     PUBLISH_STATUS_OK,
     PUBLISH_STATUS_RESOURCE_EXHAUSTED,
@@ -44,6 +45,7 @@ LOOK_S = 0.02
 
 CODE_OF: dict[int, grpc.StatusCode] = {
     PUBLISH_STATUS_INVALID_ARGUMENT: grpc.StatusCode.INVALID_ARGUMENT,
+    PUBLISH_STATUS_MOVED: grpc.StatusCode.NOT_FOUND,
     PUBLISH_STATUS_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
     PUBLISH_STATUS_RESOURCE_EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
     PUBLISH_STATUS_UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
@@ -159,9 +161,13 @@ class Publishing:
         try:
             domain = self.translation.to_machine(request, replies.identity)
         except Wrong as wrong:
-            replies.add(self.translation.refusal(request, wrong, replies.source))
+            parts = split(request)
+            for part in parts:  # A row that is wrong is refused alone.
+                self._submit(replies, part)
+            if not parts:
+                replies.add(self.translation.refusal(request, wrong, replies.source))
             return
-        replies.unanswered += max(len(request.messages), 1)
+        replies.unanswered += max(count_of(request), 1)
         self.node.host.hand_in(domain, replies.source, request)
         replies.client.handed(self.node.host, 1)
 
@@ -169,7 +175,9 @@ class Publishing:
         with self._connected(context) as replies:
             credits_ = self.translation.credits(replies.source)
             await context.write(
-                PublishStreamResponse(credits=credits_, owner=owner_of(replies.identity), locates=True)
+                PublishStreamResponse(
+                    credits=credits_, owner=owner_of(replies.identity), locates=True, batches=True
+                )
             )
             tasks = [
                 asyncio.create_task(work) for work in (self._read(replies, context), self._write(replies, context))
@@ -198,9 +206,7 @@ class Publishing:
                 await self._take(replies, frame.requests[first : first + UNJUDGED_MAX])
 
     async def _locate(self, replies: Replies, names: Sequence[str]) -> None:
-        if len(names) > LOCATED_MAX:
-            text = f"at most {LOCATED_MAX} groups are located at once"
-            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, text, "TOO_MANY_GROUPS")
+        """How many a frame may ask for is in the table of limits, which it has passed."""
         await self.freshness.settle(names)
         replies.tell_places([self.translation.place_of(name) for name in names])
 
@@ -210,7 +216,7 @@ class Publishing:
         So nothing more is read for a while, and it is the transport that holds the client back.
         """
         await replies.room.wait()
-        fitting = [request for request in requests if not self._is_excess(replies, request)]
+        fitting = [part for request in requests for part in self._fitting(replies, request)]
         for request in fitting:
             await self.freshness.settle(request.groups)
         await replies.client.room(self.node.host, len(fitting))
@@ -219,13 +225,16 @@ class Publishing:
         if replies.is_mostly_refused():
             await self._pause(replies)
 
-    def _is_excess(self, replies: Replies, request: PublishRequest) -> bool:
-        """It has too much of something, and is refused for that before anybody looks further."""
+    def _fitting(self, replies: Replies, request: PublishRequest) -> list[PublishRequest]:
+        """What has too much of something is refused before anybody looks further: of several rows, each."""
         excess = self.translation.excess(request, replies.source)
-        if excess is not None:
-            replies.asked += 1
-            replies.add(excess)
-        return excess is not None
+        if excess is None:
+            return [request]
+        if len(request.groups) > self.node.settings.limits.groups_max and (parts := split(request)):
+            return [fitting for part in parts for fitting in self._fitting(replies, part)]
+        replies.asked += 1
+        replies.add(excess)
+        return []
 
     async def _pause(self, replies: Replies) -> None:
         """No longer than the client was told to wait: who does so is read from at once."""
@@ -244,7 +253,7 @@ class Publishing:
 
     async def call(self, request: PublishRequest, context: Any) -> PublishResponse:
         """One request, and all its receipts. The caller's deadline ends the waiting, not the message."""
-        wanted = max(len(request.messages), 1)
+        wanted = max(count_of(request), 1)
         response = PublishResponse()
         with self._connected(context) as replies:
             await self.freshness.settle(request.groups)

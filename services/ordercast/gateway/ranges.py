@@ -1,6 +1,6 @@
 """What an envelope's header says of the messages in it: ranges of producers' sequences, and for whom they are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ordercast.core.submission import Groups
 from ordercast.gateway.producer import WaitingRequest, label_of
@@ -9,7 +9,7 @@ from ordercast.v1.common_pb2 import ProducerRange
 
 def targets_of(items: Sequence[WaitingRequest], cells: Groups) -> list[Groups]:
     """Each set of groups once, in the order they come; none if all of it is simply for the cells."""
-    targets = list(dict.fromkeys(item.groups for item in items))
+    targets = list(dict.fromkeys(target for item in items for target in item.rows.targets))
     return targets if targets != [cells] else []
 
 
@@ -23,21 +23,21 @@ def ranges_of(
     for item in items:
         range_ = ranges[-1] if ranges else None
         if range_ is not None and _follows(item, range_, requests[-1][-1]):
-            range_.count += len(item.messages)
+            range_.count += item.rows.messages
             requests[-1].append(item)
         else:
             range_ = ProducerRange(
                 producer=item.producer,
                 epoch=item.epoch,
                 first_sequence=item.first_sequence,
-                count=len(item.messages),
+                count=item.rows.messages,
                 open_token=item.open_token,
                 client=label_of(item.client) if names_clients else b"",
             )
             ranges.append(range_)
             requests.append([item])
-        if targets and item.messages:
-            _add_run(range_, indices[item.groups], len(item.messages))
+        if targets:
+            _add_runs(range_, item, indices)
     return ranges, requests
 
 
@@ -51,9 +51,13 @@ def _follows(item: WaitingRequest, range_: ProducerRange, last: WaitingRequest) 
     )
 
 
-def _add_run(range_: ProducerRange, target: int, count: int) -> None:
+def _add_runs(range_: ProducerRange, item: WaitingRequest, indices: Mapping[Groups, int]) -> None:
+    """Those of one request, with the numbers that its targets have in the envelope."""
+    rows = item.rows
+    numbers = [indices[target] for target in rows.targets]
     runs = range_.runs
-    if runs and runs[-2] == target:
-        runs[-1] += count
-    else:
-        runs.extend((target, count))
+    for target, count in zip(rows.runs[::2], rows.runs[1::2], strict=True):
+        if runs and runs[-2] == numbers[target]:
+            runs[-1] += count
+        else:
+            runs.extend((numbers[target], count))

@@ -12,12 +12,15 @@ from ordercast.core.members import kind_of, places_of
 from ordercast.core.quorums import majority
 from ordercast.core.silence import LOOK_S, Silence
 from ordercast.runtime.process.node import Node
+from ordercast.runtime.process.waiting import waiting_here
 from ordercast.runtime.storage.local_log import out_of_range
 from ordercast.runtime.storage.store import LogBounds
 from ordercast.runtime.transport.mesh import CHANNEL_OPTIONS
 from ordercast.runtime.transport.pauses import with_pauses
 from ordercast.runtime.transport.results import refused_from
 from ordercast.runtime.transport.status import Refused
+from ordercast.v1.frame_pb2 import TellWaitingRequest
+from ordercast.v1.frame_pb2_grpc import PeerServiceStub
 from ordercast.v1.membership_pb2 import Group
 from ordercast.v1.sequencer_pb2 import (
     DescribeReplicaRequest,
@@ -27,6 +30,7 @@ from ordercast.v1.sequencer_pb2 import (
     ReadLiveRequest,
     ReadLiveResponse,
     StartAt,
+    WaitingEnvelope,
 )
 from ordercast.v1.sequencer_pb2_grpc import SequencerServiceStub
 
@@ -88,6 +92,19 @@ class Reading:
                 request, timeout=DESCRIBE_S_MAX
             )
             return answer
+        except grpc.aio.AioRpcError as error:
+            return f"{error.code().name}: {error.details()}"
+        except Refused as refused:
+            return f"{refused.code.name}: {refused}"
+
+    async def waiting(self, name: str, domain: str) -> list[WaitingEnvelope] | str:
+        """What waits at a process, or why it does not say."""
+        try:
+            if self._is_local(name):
+                return waiting_here(self.node, domain)
+            stub = PeerServiceStub(self._channel(name))
+            answer = await stub.TellWaiting(TellWaitingRequest(domain=domain), timeout=DESCRIBE_S_MAX)
+            return list(answer.waiting)
         except grpc.aio.AioRpcError as error:
             return f"{error.code().name}: {error.details()}"
         except Refused as refused:

@@ -1,7 +1,7 @@
 """The replies for an envelope that all of its cells have delivered."""
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -45,6 +45,8 @@ class Answers:
         opened = self.opened
         range_ = opened.envelope.header.ranges[index]
         outcomes = {cell: opened.delivered[cell].outcomes[index] for cell in opened.groups}
+        if self._is_told_at_once(index, range_, outcomes.values()):
+            return [self._receipt_of_all(index, range_, session, credit)]
         there = {cell: self._placed(cell, range_, outcome) for cell, outcome in outcomes.items()}
         first = next((o for o in outcomes.values() if o.refusal), outcomes[opened.groups[0]])
         base = _reply(range_, first, session, credit)
@@ -57,6 +59,35 @@ class Answers:
             base.order_key = opened.delivered[opened.groups[0]].order_key
             return [_about(base, run) for run in self._runs(index)]
         return [self._receipt(base, run, there) for run in self._runs(index) for run in _split(run, there)]
+
+    def _is_told_at_once(self, index: int, range_: ProducerRange, outcomes: Iterable[RangeOutcome]) -> bool:
+        """One receipt says of all of it where it went, to a client that has all of it and knows for whom it is."""
+        requests = self.opened.requests[index]
+        if not any(item.is_mixed for item in requests) or any(item.is_repeated for item in requests):
+            return False
+        whole = (range_.first_sequence, range_.count, False)
+        return all(
+            [(span.first_sequence, span.count, span.duplicate) for span in outcome.spans] == [whole]
+            for outcome in outcomes
+        )
+
+    def _receipt_of_all(self, index: int, range_: ProducerRange, session: bytes, credit: int) -> PublishReply:
+        """Where its first message for each group went."""
+        opened = self.opened
+        first = opened.delivered[opened.groups[0]].outcomes[index]
+        reply = _reply(range_, first, session, credit)
+        reply.status, reply.order_key = PUBLISH_STATUS_OK, first.spans[0].order_key
+        reply.first_sequence, reply.count = range_.first_sequence, range_.count
+        groups = sorted({group for item in opened.requests[index] for group in item.groups})
+        bases: dict[str, int] = {}
+        for tally in self._tallies.values():
+            assert tally is not None  # Requests with several targets are in an envelope with several.
+            bases.update(zip(tally.groups, tally.ends, strict=True))
+            tally.take(range_, range_.first_sequence, range_.first_sequence + range_.count)
+        reply.groups[:] = groups
+        reply.cells[:] = opened.groups
+        reply.bases[:] = [bases[group] for group in groups]
+        return reply
 
     def _runs(self, index: int) -> Iterator[AnsweredRun]:
         range_ = self.opened.envelope.header.ranges[index]

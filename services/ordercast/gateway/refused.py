@@ -5,7 +5,7 @@ client sends each alone. Once m1 is here, m2 still comes before m3. So a place i
 all of its sequences that did not come again yet.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,8 +27,14 @@ class RefusedPlace:
     first: int
     end: int
     unordered: bool
-    #: Those of the cells that they are for.
-    groups: Groups
+    #: Sets of groups that its messages are for.
+    targets: Sequence[Groups]
+
+    def is_only_for(self, names: Collection[str]) -> bool:
+        """Whether each of its messages is for one of these groups or cells."""
+        return any(cell in names for cell in self.cells) or all(
+            any(name in names for name in target) for target in self.targets
+        )
 
     def overlaps(self, cells: Groups, epoch: int, first: int, end: int) -> bool:
         return (cells, epoch) == (self.cells, self.epoch) and first < self.end and self.first < end
@@ -66,8 +72,9 @@ class Refused:
         if known is not None:
             _, _, first, end = item.extent
             known.first, known.end = min(known.first, first), max(known.end, end)
+            known.targets = list(dict.fromkeys((*known.targets, *item.rows.targets)))
         elif len(self._places) < REFUSED_MAX:
-            self._places.append(RefusedPlace(*item.extent, item.unordered, item.groups))
+            self._places.append(RefusedPlace(*item.extent, item.unordered, item.rows.targets))
 
     def add_in_front(self, items: Iterable["WaitingRequest"]) -> None:
         """They were taken before what is here was refused, so they have to come again before it."""
@@ -99,10 +106,8 @@ class Refused:
         self._places = [place for place in self._places if place.cells != cells]
 
     def forget_for(self, names: Collection[str]) -> None:
-        """Whatever is for one of these groups or cells."""
-        self._places = [
-            place for place in self._places if not any(name in names for name in (*place.groups, *place.cells))
-        ]
+        """Whatever is for one of these groups or cells, and nothing else."""
+        self._places = [place for place in self._places if not place.is_only_for(names)]
 
     def _drop_empty(self) -> None:
         self._places = [place for place in self._places if place.first < place.end]

@@ -87,6 +87,12 @@ class GatewayServer(GatewayServiceServicer):
     ) -> api.DescribeClusterResponse:
         return self.admin.describe_cluster()
 
+    async def DescribeWaiting(
+        self, request: api.DescribeWaitingRequest, context: Any
+    ) -> api.DescribeWaitingResponse:
+        async with self.budgets.command(context):
+            return await self.admin.describe_waiting(request)
+
     async def ChangeReplicas(self, request: api.ChangeReplicasRequest, context: Any) -> api.ChangeReplicasResponse:
         async with self.budgets.command(context):
             return await self.admin.reassignment.change_replicas(request)

@@ -7,10 +7,14 @@ say only when it has checked the MAC.
 
 import hashlib
 import hmac
+from functools import lru_cache
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.protocol import SeenCodec
 from ordercast.core.session_token import MAC_BYTES, Part, tag_of, token_of, unread_parts_of
+
+#: Tokens that were signed.
+REMEMBERED = 256
 
 
 class Tokens:
@@ -18,12 +22,14 @@ class Tokens:
         if not key:
             raise ValueError("without a key anybody could sign")
         self._key = key
+        #: All receipts of an envelope have the same token, and what a client sends next shows it.
+        self._signed = lru_cache(REMEMBERED)(self._sign)
 
     def sign(self, domain: str, seen: bytes, codec: SeenCodec) -> bytes:
         """A token of one part, for what the domain's protocol says was seen; none for nothing."""
-        if not seen:
-            return b""
-        marked = codec.mark + seen
+        return self._signed(domain, codec.mark + seen) if seen else b""
+
+    def _sign(self, domain: str, marked: bytes) -> bytes:
         return token_of([Part(tag_of(domain), marked, self._mac(domain, marked))])
 
     def verify(self, domain: str, token: bytes, codec: SeenCodec) -> bytes:

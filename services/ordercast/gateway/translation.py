@@ -16,10 +16,12 @@ from ordercast.gateway.checking import NO_GROUP
 from ordercast.gateway.counting import Counts
 from ordercast.gateway.domains import protocol_of_domain
 from ordercast.gateway.machine import Gateway
+from ordercast.gateway.rows import count_of
 from ordercast.gateway.tokens import Tokens
 from ordercast.runtime.process.node import Node
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_INVALID_ARGUMENT,
+    PUBLISH_STATUS_MOVED,
     PUBLISH_STATUS_NOT_FOUND,
     GroupPlace,
     PublishReply,
@@ -109,7 +111,7 @@ class Translation:
                 text = "say in `cells` how the messages are numbered: some of these groups share a cell"
                 raise Wrong(PUBLISH_STATUS_INVALID_ARGUMENT, f"{text} ({', '.join(there)})")
             moved = f"{', '.join(request.groups)} do not live in {', '.join(request.cells)}"
-            raise Wrong(PUBLISH_STATUS_NOT_FOUND, f"{moved}: a group was deleted, and made again elsewhere")
+            raise Wrong(PUBLISH_STATUS_MOVED, f"{moved}: a group was deleted, and made again elsewhere")
 
     def place_of(self, name: str) -> GroupPlace:
         """For clients: where a group lives."""
@@ -140,7 +142,7 @@ class Translation:
             name[:NAME_CHARACTERS_MAX] for name in request.groups[: self.node.settings.limits.groups_max]
         ]
         refusal = self.refusal(shown, Wrong(PUBLISH_STATUS_INVALID_ARGUMENT, violation), source)
-        refusal.count = len(request.messages)
+        refusal.count = count_of(request)
         return refusal
 
     def refusal(self, request: PublishRequest, wrong: Wrong, source: str) -> PublishReply:
@@ -148,7 +150,7 @@ class Translation:
             producer=request.producer,
             groups=request.groups,
             first_sequence=request.first_sequence,
-            count=len(request.messages),
+            count=count_of(request),
             status=wrong.status,
             detail=str(wrong),
             open_token=request.open_token,

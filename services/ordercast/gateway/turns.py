@@ -70,7 +70,7 @@ def as_fit(
     room = window - pressure.under_way
     most = min(settings.envelope_messages_max, MESSAGES_MOST)
     enough = min(most, window / 2)
-    count, size = sum(len(item.messages) for item in items), sum(item.size for item in items)
+    count, size = sum(item.rows.messages for item in items), sum(item.size for item in items)
     if count <= min(most, room) and size <= settings.envelope_bytes_max:
         return Fit(list(items), count >= enough or size >= settings.envelope_bytes_max)
     by_client: dict[str, list[WaitingRequest]] = {}
@@ -86,14 +86,14 @@ def as_fit(
         had, place, index = heapq.heappop(turns)
         item = by_client[names[place]][index]
         if count or size:
-            count_then, size_then = count + len(item.messages), size + item.size
+            count_then, size_then = count + item.rows.messages, size + item.size
             if count_then > most or size_then > settings.envelope_bytes_max:
                 is_full = True
                 break
         is_beyond = count + item.cost > room and (pressure.under_way or count)
         if is_beyond and not pressure.may_leave(names[place], had, item.cost):
             continue
-        count, size = count + len(item.messages), size + item.size
+        count, size = count + item.rows.messages, size + item.size
         taken[place] = index + 1
         if taken[place] < len(by_client[names[place]]):
             heapq.heappush(turns, (had + item.cost, place, taken[place]))

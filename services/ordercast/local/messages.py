@@ -4,7 +4,7 @@ Readers of a group that shares its cell are shown entries with its messages alon
 a group that has its cell to itself are whole, and so are those of cells. So it is messages that are compared.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ordercast.core.cells import Names, runs_of, targets_of
@@ -46,7 +46,7 @@ def new_messages(entry: LogEntry) -> Iterator[Told]:
         start += range_.count
 
 
-def _groups_of(range_: ProducerRange, targets: list[Names]) -> Iterator[Names]:
+def _groups_of(range_: ProducerRange, targets: Sequence[Names]) -> Iterator[Names]:
     """Of each message of the range; nothing if all are simply for the destinations."""
     for target, count in runs_of(range_):
         yield from [targets[target]] * count

@@ -21,7 +21,7 @@ from ordercast.core.members import address_of
 from ordercast.core.protocol import Orders
 from ordercast.local.messages import cells_in
 from ordercast.local.verify_casts import CastDomain, Lack
-from ordercast.local.verify_messages import Content, Place, Sequences, contents
+from ordercast.local.verify_messages import Content, MessagePlace, Sequences, contents
 from ordercast.protocols.catalogue import UnknownProtocol, named
 from ordercast.runtime.storage.layout import next_offset_of
 from ordercast.v1.gateway_pb2 import (
@@ -134,7 +134,7 @@ class Verifier:
         present = {address_of(group): group for group in groups}
         sequences = Sequences()
         for key, found in groupby(merged, key=_key):
-            place = Place(key, {group: entry for _, group, entry in found})
+            place = MessagePlace(key, {group: entry for _, group, entry in found})
 
             def is_kept(group: str, key: bytes = key) -> bool:
                 return group in present and self.first_keys.get(group, key) <= key
@@ -155,7 +155,7 @@ class Verifier:
             yield entry.order_key, address, entry
         self.ends[address] = following
 
-    def _miss(self, group: str, place: Place) -> None:
+    def _miss(self, group: str, place: MessagePlace) -> None:
         """Behind the end of what was read it may be on its way; before that, it will not come any more."""
         if group in self.ends and len(self.missed) < MISSED_MAX:
             self.missed[group, place.key] = Missed(place.first, place.expected_in(group))

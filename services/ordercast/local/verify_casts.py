@@ -22,7 +22,7 @@ SUM_MAX = 1 << 64
 
 
 @dataclass(slots=True)
-class Run:
+class ProducerRun:
     """Messages of a producer to one set, as one group has them."""
 
     first: int
@@ -56,7 +56,7 @@ class CastDomain:
         self.read: dict[str, bool] = {}
         #: By cell: where the log ends, and not only what is shown of it.
         self.ends: dict[str, int] = {}
-        self.runs: dict[SetKey, dict[str, Run]] = {}
+        self.runs: dict[SetKey, dict[str, ProducerRun]] = {}
         #: By cell and caster: the highest number that something in another cell comes after, and what that is.
         self.wanted: dict[tuple[str, Caster], tuple[int, str]] = {}
         #: By cell: the last entry that was taken.
@@ -74,7 +74,7 @@ class CastDomain:
                 problems.append(f"the message at offset {told.offset} is not for it")
             elif len(told.groups) > 1:
                 runs = self.runs.setdefault((told.producer, told.groups), {})
-                runs.setdefault(group, Run(told.sequence, told.sequence)).add(told.sequence, told.payload)
+                runs.setdefault(group, ProducerRun(told.sequence, told.sequence)).add(told.sequence, told.payload)
         return problems
 
     def _is_known(self, group: str, entry: LogEntry) -> bool:
@@ -131,7 +131,7 @@ class CastDomain:
                 yield Lack((group,), f"{where} has {missing} of {to}, and {group} does not")
             yield from self._differing(to, runs)
 
-    def _differing(self, to: str, runs: Mapping[str, Run]) -> Iterator[Lack]:
+    def _differing(self, to: str, runs: Mapping[str, ProducerRun]) -> Iterator[Lack]:
         """Those that have been read from beginning to end, as far as can be seen."""
         extents: dict[tuple[int, int], str] = {}
         for group, run in runs.items():

@@ -31,7 +31,7 @@ def contents(entry: LogEntry) -> Iterator[Content]:
 
 
 @dataclass
-class Place:
+class MessagePlace:
     key: bytes
     #: By the addresses of the groups that show something there.
     entries: Mapping[str, LogEntry]
@@ -118,7 +118,7 @@ class Sequences:
     #: By cell, producer and the cells that it counts by: epoch and sequence.
     last: dict[tuple[str, bytes, Names], tuple[int, int]] = field(default_factory=dict)
 
-    def take(self, place: Place) -> Iterator[str]:
+    def take(self, place: MessagePlace) -> Iterator[str]:
         """The next place of the domain."""
         found: dict[tuple[str, bytes, Names], set[tuple[int, int]]] = {}
         for group, entry in place.entries.items():

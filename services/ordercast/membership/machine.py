@@ -121,7 +121,7 @@ class Heard:
 
 
 @dataclass(slots=True)
-class Batch:
+class SlotBatch:
     """Commands for one slot."""
 
     commands: list[WaitingCommand] = field(default_factory=list)
@@ -141,7 +141,7 @@ class Membership:
         self.leader: str | None = None
         #: What is in the log or on its way there, by its tag; and what goes there next.
         self.flight: tuple[bytes, list[WaitingCommand]] | None = None
-        self.next = Batch()
+        self.next = SlotBatch()
         self.duties: dict[str, None] = {}
         self.heard: dict[str, Heard] = {}
         #: A number that everyone's reports allowed to retire, and how many heartbeats of each there were then.
@@ -253,7 +253,7 @@ class Membership:
         """All that piled up while the last batch was under way."""
         if self.flight is not None or not self.next.commands:
             return
-        commands, self.next = self.next.commands, Batch()
+        commands, self.next = self.next.commands, SlotBatch()
         self.flight = (pack_u64(self._number()), commands)
         value = CommandBatch(commands=[waiting.command for waiting in commands]).SerializeToString(
             deterministic=True
@@ -309,7 +309,7 @@ class Membership:
         self.leader = leader
         if leader != self.process:
             waiting = self._land() + self.next.commands
-            self.next = Batch()
+            self.next = SlotBatch()
             self.duties = {}
             self._outcome_unknown(waiting)
             return

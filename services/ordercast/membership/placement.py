@@ -149,7 +149,7 @@ def least_missed(group: Group, nodes: Mapping[str, Node], groups: Iterable[Group
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class PlannedMove:
     """A replica of a group, by its name, that goes from one node to another."""
 
     group: str
@@ -157,7 +157,7 @@ class Move:
     to: str
 
 
-def rebalance(nodes: Iterable[Node], groups: Iterable[Group]) -> list[Move]:
+def rebalance(nodes: Iterable[Node], groups: Iterable[Group]) -> list[PlannedMove]:
     """Few moves after which zones are used alike by each group, and nodes hold about as many replicas.
 
     They make sense in this order, one after the other. A group moves once at most, and one that is changing or
@@ -173,7 +173,7 @@ class _Balance:
         self.nodes = {node.name: node for node in sorted(nodes, key=lambda node: node.name)}
         self.usable = [node.name for node in usable_nodes(self.nodes.values(), "sequencer")]
         self.load = dict.fromkeys(self.usable, 0)
-        self.moves: list[Move] = []
+        self.moves: list[PlannedMove] = []
         #: Groups that may still move: all, and by the node that would give one away.
         self.movable: dict[str, Group] = {}
         self.held: dict[str, dict[str, Group]] = {name: {} for name in self.usable}
@@ -187,7 +187,7 @@ class _Balance:
                 for name in places_of(group):
                     self.held.get(name, {})[group.name] = group
 
-    def plan(self) -> list[Move]:
+    def plan(self) -> list[PlannedMove]:
         if any(self.nodes[name].zone != self.nodes[self.usable[0]].zone for name in self.usable):
             for group in list(self.movable.values()):
                 self._spread(group)
@@ -249,4 +249,4 @@ class _Balance:
             self.held.get(name, {}).pop(group.name, None)
         self.load[node] -= 1
         self.load[to] += 1
-        self.moves.append(Move(group.name, node, to))
+        self.moves.append(PlannedMove(group.name, node, to))

@@ -58,14 +58,14 @@ class Reassignment:
     def duties(self, state: State, heartbeats: Mapping[str, HeartbeatRequest], now: float) -> list[Duty]:
         """`heartbeats` are the latest ones, of nodes that are there in the incarnation that sent them."""
         self.gone = {name: self.gone.get(name, now) for name, node in state.nodes.items() if node.ended}
-        return list(_Round(self, state, heartbeats, now).duties())
+        return list(_ReassignmentRound(self, state, heartbeats, now).duties())
 
     def gone_for_s(self, name: str, now: float) -> float:
         found = self.gone.get(name)
         return now - found if found is not None else 0.0
 
 
-class _Round:
+class _ReassignmentRound:
     """What has to be done now, by what is agreed and by what was heard."""
 
     def __init__(

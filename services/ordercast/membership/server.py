@@ -38,6 +38,8 @@ WATCHERS_MAX = 4096
 CUT_OFF_S = 2.0
 #: How often a watcher hears at least that this member lives; watchers wait a multiple of it.
 ALIVE_S = 0.5
+#: So many cursors are told at once to whoever measures how far behind they are.
+CURSORS_TOLD_MAX = 10_000
 
 
 class MembershipServer(MembershipServiceServicer):
@@ -134,6 +136,12 @@ class MembershipServer(MembershipServiceServicer):
             )
         if request.only_revision:
             yield WatchResponse(revision=self.machine.state.revision, cluster_id=self.machine.state.cluster_id)
+            return
+        if request.only_cursors:
+            state = self.machine.state
+            yield WatchResponse(
+                revision=state.revision, cluster_id=state.cluster_id, cursors=state.cursors_told(CURSORS_TOLD_MAX)
+            )
             return
         self._watchers += 1
         revision = request.revision

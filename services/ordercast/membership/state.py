@@ -268,6 +268,11 @@ class State:
             level=self.level,
         )
 
+    def cursors_told(self, count_max: int) -> list[Cursor]:
+        """Where they stand; beyond so many, those whose names come first."""
+        found = sorted(self.cursors)[:count_max]
+        return [Cursor(group=group, name=name, offset=self.cursors[group, name]) for group, name in found]
+
     def stamp(self, item: Node | Domain | Group) -> None:
         item.revision = self.changed = self.revision
         if isinstance(item, Group):

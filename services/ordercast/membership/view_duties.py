@@ -41,12 +41,12 @@ def view_duties(
     """
     groups = [group for group in state.placed() if kind_of(group).follows_processes]
     if groups and state.level >= VIEWS_LEVEL:
-        round_ = _Round(state, heartbeats, leaving)
+        round_ = _ViewRound(state, heartbeats, leaving)
         for group in groups:
             yield from round_.duties(group)
 
 
-class _Round:
+class _ViewRound:
     def __init__(self, state: State, heartbeats: Mapping[str, HeartbeatRequest], leaving: Collection[str]) -> None:
         self.leaving = leaving
         #: Who is believed to be up, in which life.

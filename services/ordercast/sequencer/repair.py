@@ -17,9 +17,11 @@ from google.protobuf.message import DecodeError
 from ordercast.protocols.catalogue import protocols
 from ordercast.runtime.process.node import Node
 from ordercast.runtime.storage.damage_advice import DISK, ENTRY, of_record
+from ordercast.runtime.storage.group_index import DamagedRow
 from ordercast.runtime.storage.store import CorruptRecord, StorageError
 from ordercast.runtime.transport.mesh import CHANNEL_OPTIONS
 from ordercast.runtime.transport.status import Refused
+from ordercast.sequencer.reindexing import Reindexing
 from ordercast.v1.sequencer_pb2 import LogEntry, ReadEntryRequest
 from ordercast.v1.sequencer_pb2_grpc import SequencerServiceStub
 
@@ -46,6 +48,7 @@ class LogRepair:
         #: What no other replica had when it was last asked for; and how many entries were replaced, by group.
         self._unmended: dict[Place, None] = {}
         self._repaired: dict[str, int] = {}
+        self.reindexing = Reindexing(node, self.mend)
         node.logs.repairs = self._counts
         # Before anything is read: whoever reads records has to know what a damaged one damages.
         for role, protocol in protocols().items():
@@ -54,6 +57,9 @@ class LogRepair:
 
     async def mend(self, damaged: CorruptRecord) -> None:
         """Raises Refused if no other replica has it now: until one has, the group halts here, and says why."""
+        if isinstance(damaged, DamagedRow):
+            await self.reindexing.mend(damaged)
+            return
         if damaged.group is None or damaged.position is None:
             raise Refused(
                 grpc.StatusCode.DATA_LOSS, f"a damaged record: {damaged}; {of_record(damaged)}", "DAMAGED"

@@ -13,8 +13,10 @@ import contextlib
 import structlog
 
 from ordercast.runtime.process.node import Node
+from ordercast.runtime.storage.group_index import can_be_mended
 from ordercast.runtime.storage.store import CorruptRecord
 from ordercast.runtime.transport.status import Refused
+from ordercast.sequencer.shared_retention import SharedRetention
 from ordercast.v1.membership_pb2 import Group
 
 log = structlog.get_logger("retention")
@@ -25,22 +27,38 @@ LOOK_S = 5.0
 class Retention:
     def __init__(self, node: Node) -> None:
         self.node = node
+        self.shared = SharedRetention(node)
+        node.logs.removed = self.shared.removed
 
     async def run(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
-            # Of cells: a group that shares one keeps all it has, for the log is its cell's and others need it.
+            # Of a group that shares its cell, the log is its cell's: see shared_retention.py.
             for group in list(self.node.directory.cells.values()):
                 if self.node.name in group.replicas and (group.retention.bytes or group.retention.age_s):
                     try:
                         self.apply(group)
-                    except CorruptRecord as damaged:  # Until it is mended, nothing is dropped.
-                        log.error("log not truncated", group=group.id, why=str(damaged))
-                        await self._mend(damaged)
+                    except CorruptRecord as damaged:
+                        await self._mend(damaged, group.id)
+            try:
+                await self.shared.cut()
+            except CorruptRecord as damaged:
+                await self._mend(damaged)
 
-    async def _mend(self, damaged: CorruptRecord) -> None:
+    async def sweep(self) -> None:
+        """Follows what `run` did in cells that groups share, in its own time."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                await self.shared.sweep_what_is_due()
+            except CorruptRecord as damaged:
+                await self._mend(damaged)
+
+    async def _mend(self, damaged: CorruptRecord, group: str | None = None) -> None:
+        """Until it is mended, nothing is dropped."""
+        log.error("log not truncated", group=group or damaged.group, why=str(damaged))
         mend = self.node.logs.mend
-        if mend is not None and damaged.position is not None:
+        if mend is not None and can_be_mended(damaged):
             with contextlib.suppress(Refused):
                 await mend(damaged)
 

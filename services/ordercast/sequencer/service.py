@@ -12,6 +12,7 @@ from ordercast.core.members import holders_of
 from ordercast.protocols.catalogue import named
 from ordercast.runtime.process.node import Node
 from ordercast.runtime.telemetry.meters import Labels, Meters
+from ordercast.sequencer.cursor_lags import CursorLags
 from ordercast.sequencer.repair import LogRepair
 from ordercast.sequencer.retention import Retention
 from ordercast.sequencer.server import SequencerServer
@@ -30,6 +31,7 @@ class Sequencer:
         self.node = node
         self.retention = Retention(node)
         self.repair = LogRepair(node)
+        self.cursor_lags = CursorLags(node)
         node.logs.serves = self._serves
         node.logs.holds = self._holds
         node.logs.describe_view = self._describe_view
@@ -99,7 +101,10 @@ class Sequencer:
         service = DESCRIPTOR.services_by_name["SequencerService"]
         self.node.peer_server.add(service, add_SequencerServiceServicer_to_server, servicer)
         self.node.spawn(self.retention.run())
+        self.node.spawn(self.retention.sweep())
         self.node.spawn(self._drop_logs())
+        if self.node.telemetry is not None:
+            self.node.spawn(self.cursor_lags.run())
 
     async def drain(self) -> None:
         pass
@@ -124,3 +129,4 @@ class Sequencer:
             if group is not None and self._serves(id_):
                 positions[(group.domain, group.name)] = self.node.writer.own_bounds(id_).ends
         meters.gauge(names.METRIC_DELIVERY_POSITION).replace(positions)
+        self.cursor_lags.measure(meters)

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
-from ordercast.sim.trial import Result, run_seed
+from ordercast.sim.trial import RunResult, run_seed
 from ordercast.sim.trials import trial_of
 
 
@@ -19,11 +19,11 @@ class Campaign:
     messages: int = 0
     #: Processor seconds, over all jobs.
     cpu_s: float = 0.0
-    violations: list[Result] = field(default_factory=list)
+    violations: list[RunResult] = field(default_factory=list)
     strikes: dict[str, int] = field(default_factory=dict)
     _digests: dict[int, str] = field(default_factory=dict)
 
-    def add(self, result: Result, cpu_s: float) -> None:
+    def add(self, result: RunResult, cpu_s: float) -> None:
         self.runs += 1
         self.delivered += result.delivered
         self.messages += result.messages
@@ -48,11 +48,11 @@ class Campaign:
         return hashlib.blake2b(together.encode(), digest_size=16).hexdigest()
 
 
-def run_one(seed: int, *, protocol: str, reconfigure: bool = False, tracing: bool = False) -> Result:
+def run_one(seed: int, *, protocol: str, reconfigure: bool = False, tracing: bool = False) -> RunResult:
     return run_seed(trial_of(protocol), seed, reconfigure=reconfigure, tracing=tracing)
 
 
-def timed_run(seed: int, *, protocol: str, reconfigure: bool = False) -> tuple[Result, float]:
+def timed_run(seed: int, *, protocol: str, reconfigure: bool = False) -> tuple[RunResult, float]:
     # A run is short and makes no cycles worth collecting before it ends.
     gc.disable()
     start = time.process_time()
@@ -80,8 +80,8 @@ def run_many(
 
 
 def _results(
-    seeds: range, jobs: int, run: Callable[[int], tuple[Result, float]]
-) -> Iterator[tuple[Result, float]]:
+    seeds: range, jobs: int, run: Callable[[int], tuple[RunResult, float]]
+) -> Iterator[tuple[RunResult, float]]:
     if jobs <= 1 or len(seeds) == 1:
         yield from map(run, seeds)
         return

@@ -7,7 +7,7 @@ gateways keep in their service and not in their machine, the signing of session 
 The application publishes to a group once it knows it, and gives up what is for a group that is being deleted.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -28,9 +28,10 @@ from ordercast.core.machine import (
     ViewChanged,
 )
 from ordercast.core.protocol import SeenCodec
+from ordercast.gateway.rows import messages_of
 from ordercast.gateway.tokens import Tokens
 from ordercast.sim.board import Board, Groups, MessageKey, Receipt, Sent, Shown, name_of
-from ordercast.sim.reading import Reading
+from ordercast.sim.reading import LogReading
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
     PUBLISH_STATUS_INVALID_ARGUMENT,
@@ -75,6 +76,11 @@ class Plan:
     #: Read a message to several groups in one of them, and publish in another one where it is not in the log yet.
     #: `groups` says nothing then.
     answers: bool = False
+    #: For which groups each of the messages is, if they are for different ones of the same cells.
+    each: Sequence[Groups] = ()
+
+    def groups_of(self, index: int) -> Groups:
+        return self.each[index] if self.each else self.groups
 
 
 @dataclass(slots=True)
@@ -101,7 +107,7 @@ class Client:
         settings: ClientSettings,
         board: Board,
         codec: SeenCodec,
-        reading: Reading,
+        reading: LogReading,
     ) -> None:
         self.name = name
         self.settings = settings
@@ -197,7 +203,7 @@ class Client:
             self.dialed = peer
             session.dialed(now)
         if session.stream and peer == self.dialed:
-            self._received(PublishStreamResponse(credits=CREDITS), now)
+            self._received(PublishStreamResponse(credits=CREDITS, batches=True), now)
 
     def _received(self, response: PublishStreamResponse, now: float) -> None:
         self.session.received(self.session.stream, response, now, self.chance)
@@ -218,7 +224,7 @@ class Client:
             for request in frame.requests:
                 if request.session:
                     request.session = _TOKENS.verify(_DOMAIN, request.session, self.codec)
-                for index, message in enumerate(request.messages):
+                for index, message in enumerate(messages_of(request)):
                     self._numbered(self.board.by_payload[message.payload], request.first_sequence + index)
                 effects.append(Send((self.dialed,), request))
         return effects
@@ -308,9 +314,10 @@ class Client:
         if found is not None:
             self._read(found)
         producer = self.session.producer
-        for _ in range(plan.count):
-            number = self.numbers[producer, plan.groups] = self.numbers.get((producer, plan.groups), 0) + 1
-            key = (producer, plan.groups, number)
+        for index in range(plan.count):
+            groups = plan.groups_of(index)
+            number = self.numbers[producer, groups] = self.numbers.get((producer, groups), 0) + 1
+            key = (producer, groups, number)
             payload = name_of(key).encode()
             seen = list(self.after), list(self.shown), list(self.by_receipt)
             self.board.send(key, Sent(self.index, plan.unordered, payload, *seen))
@@ -318,7 +325,7 @@ class Client:
             self.open[key] = plan
             self.session.publish(
                 Message(payload=payload),
-                plan.groups,
+                groups,
                 size=len(payload),
                 handle=key,
                 deadline=inf,

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from random import Random
 from typing import Any, ClassVar, Generic, TypeVar
 
+from ordercast.core.cells import cell_of, shares_cell
 from ordercast.core.ids import pack_u64, sn_of
 from ordercast.core.machine import (
     Advance,
@@ -30,8 +31,8 @@ from ordercast.sim.checkers.logs import LogChecker
 from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.client import Client, Dial
 from ordercast.sim.membership import Membership
-from ordercast.sim.process import Factory
-from ordercast.sim.reading import Reading, ReplicaReading
+from ordercast.sim.process import Factory, Process
+from ordercast.sim.reading import LogReading, ReplicaReading
 from ordercast.sim.scenario import Scenario
 from ordercast.sim.world import World
 from ordercast.v1.sequencer_pb2 import LogEntry
@@ -61,6 +62,9 @@ class Cluster(ABC, Generic[S, M]):
         self.gone: dict[str, None] = {}
         #: How far retention has gone, by group: what is beyond that must be on every disk in the end.
         self.floors: dict[str, int] = {}
+        #: Shared cells of which the log stays, but not all that is in it.
+        self.drops: dict[str, bool] = {}
+        self._dropping = Random(f"{seed}/dropping")
         self.board = Board()
         self.keeper = self.protocol.name
         self.membership = self.make_membership()
@@ -182,10 +186,10 @@ class Cluster(ABC, Generic[S, M]):
     def machine(self, process: str, role: str) -> Any:
         return self.world.processes[process].slots[role].machine
 
-    def _make_reading(self, random: Random) -> Reading:
+    def _make_reading(self, random: Random) -> LogReading:
         if not self.protocol.traits.causal:
             self.logs.on_new = self._post
-            return Reading(self.board)
+            return LogReading(self.board)
         return ReplicaReading(
             self.board,
             self.world,
@@ -214,8 +218,22 @@ class Cluster(ABC, Generic[S, M]):
             for group, replica in self.machine(name, self.keeper).replicas.items():
                 if group in process.disk.logs and group in process.written:
                     floor = min(replica.retained_from(), process.disk.logs[group].ends) - keep
-                    process.truncate(group, floor)
-                    self.floors[group] = max(self.floors.get(group, 0), floor)
+                    if not self._drop_shared(process, group, floor):
+                        process.truncate(group, floor)
+                        self.floors[group] = max(self.floors.get(group, 0), floor)
+
+    def _drop_shared(self, process: Process, cell: str, floor: int) -> bool:
+        """In some cells retention takes the messages of one group after the other out of the log."""
+        entries = process.disk.logs[cell].before(floor)
+        groups = sorted({group for entry in entries for group in entry.envelope.header.groups})
+        groups = [group for group in groups if shares_cell(group) and cell_of(group) == cell]
+        if not groups or not self.drops.setdefault(cell, self._dropping.random() < 0.5):
+            return False
+        if self._dropping.random() < 0.3:
+            group = self._dropping.choice(groups)
+            process.drop(cell, floor, group)
+            self.floors[group] = max(self.floors.get(group, 0), floor)
+        return True
 
     def retire(self) -> int:
         """What membership does when it has heard from everyone: see core.machine.Retired."""

@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from ordercast.core.dropping import without
+from ordercast.core.projection import ends_after
 from ordercast.v1.sequencer_pb2 import LogEntry
 
 
@@ -53,6 +55,14 @@ class Log:
         if self.begins < position <= self.ends:
             del self.entries[: position - self.begins]
             self.begins = position
+
+    def before(self, position: int) -> list[LogEntry]:
+        return self.entries[: max(0, position - self.begins)]
+
+    def drop(self, cell: str, position: int, group: str) -> None:
+        for index, entry in enumerate(self.before(position)):
+            if group in ends_after(cell, entry):
+                self.entries[index] = without(cell, entry, [group])
 
 
 class Disk:

@@ -7,7 +7,7 @@ those, and when faults struck, is usually the whole story.
 import re
 from collections.abc import Iterator
 
-from ordercast.sim.trial import Result
+from ordercast.sim.trial import RunResult
 
 #: If an explanation names nothing, the end of the run is shown.
 LINES = 200
@@ -17,7 +17,7 @@ _MESSAGE = re.compile(r"(c\d+) to ([a-z,]+) #(\d+)")
 _FAULT = re.compile(r"\*\*\*\*|crashes|gone for good|snapshot")
 
 
-def around(result: Result) -> Iterator[str]:
+def around(result: RunResult) -> Iterator[str]:
     """All of a run that went well; of one that did not, what concerns the violation."""
     trace = result.trace
     if result.violation is None:

@@ -21,6 +21,7 @@ class Catch:
 
 
 def catch(name: str, protocol: str, seeds: range = range(1, SEEDS_MAX + 1)) -> Catch:
+    """All seeds if need be, the mutant's own first."""
     trial = trial_of(protocol)
     mutant, schedule = trial.mutant(name), trial.schedules.get(name)
     with mutant.applied(trial.assertions):
@@ -28,7 +29,8 @@ def catch(name: str, protocol: str, seeds: range = range(1, SEEDS_MAX + 1)) -> C
             violation = trial.play(schedule())
             found = violation.property if violation is not None else None
             return Catch(name, violation is not None, schedule.__name__, found)
-        for seed in seeds:
+        begin = seeds.index(mutant.seed) if mutant.seed in seeds else 0
+        for seed in (*seeds[begin:], *seeds[:begin]):
             violation = run_seed(trial, seed, reconfigure=mutant.reconfigures).violation
             if violation is not None:
                 return Catch(name, True, seed, violation.property)

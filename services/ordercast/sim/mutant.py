@@ -17,6 +17,8 @@ class Mutant:
     patches: tuple[Patch, ...]
     #: It is looked for in runs in which replicas come and go.
     reconfigures: bool = False
+    #: Random runs begin with this seed, which caught it once, and go on with the others if it does not any more.
+    seed: int = 1
 
     @contextmanager
     def applied(self, silenced: tuple[Patch, ...] = ()) -> Iterator[None]:
@@ -35,13 +37,13 @@ class Mutant:
 
 
 def register(
-    catalogue: list[Mutant], name: str, breaks: str, *targets: Target, reconfigures: bool = False
+    catalogue: list[Mutant], name: str, breaks: str, *targets: Target, reconfigures: bool = False, seed: int = 1
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The decorated function replaces every target."""
 
     def add(replacement: Callable[..., Any]) -> Callable[..., Any]:
         patches = tuple((where, attr, replacement) for where, attr in targets)
-        catalogue.append(Mutant(name, breaks, patches, reconfigures))
+        catalogue.append(Mutant(name, breaks, patches, reconfigures, seed))
         return replacement
 
     return add

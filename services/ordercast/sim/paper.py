@@ -12,7 +12,7 @@ Figure = float | str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PaperRow:
     what: str
     #: None if the paper has no such figure; and if nobody has measured it here.
     published: Figure
@@ -22,7 +22,7 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class Table:
     title: str
-    rows: Sequence[Row]
+    rows: Sequence[PaperRow]
 
 
 Say = Callable[[str], None]
@@ -60,7 +60,7 @@ def rows_from(
     keys: Sequence[str],
     beside: Mapping[str, str],
     left_out: Sequence[str] = (),
-) -> list[Row]:
+) -> list[PaperRow]:
     """Of rows with several columns, one row for each figure.
 
     `keys` are columns that say what a row is about. `beside` are columns with what was measured, each with the
@@ -75,5 +75,5 @@ def rows_from(
                 continue
             words = column.removeprefix("ours_").replace("_", " ")
             what = f"{name}, {about}" if words == "measured" else f"{name}, {about}: {words}"
-            found.append(Row(what, row[beside[column]] if column in beside else None, row.get(column)))
+            found.append(PaperRow(what, row[beside[column]] if column in beside else None, row.get(column)))
     return found

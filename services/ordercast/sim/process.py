@@ -297,6 +297,11 @@ class Process:
         self.disk.truncate(group, position)
         self.written[group].truncate(position)
 
+    def drop(self, cell: str, position: int, group: str) -> None:
+        """Retention of one group of the cell, up to this position."""
+        for log in (self.disk.logs[cell], self.written[cell]):
+            log.drop(cell, position, group)
+
     # -------------------------------------------- how effects are done: what the performer asks its world for
 
     def read_clock(self) -> tuple[float, float]:

@@ -27,7 +27,7 @@ LIVE_KEPT = 8
 LAST, LATE = 3, 8
 
 
-class Reading:
+class LogReading:
     def __init__(self, board: Board) -> None:
         self.board = board
 
@@ -40,7 +40,7 @@ class Reading:
         return None
 
 
-class ReplicaReading(Reading):
+class ReplicaReading(LogReading):
     def __init__(
         self,
         board: Board,
@@ -125,11 +125,13 @@ class ReplicaReading(Reading):
 def messages_in(board: Board, entry: LogEntry) -> list[MessageKey]:
     """None, if it only opens producers."""
     payloads = [message.payload for message in Batch.FromString(entry.envelope.body).messages]
-    return [board.by_payload[payload] for payload in payloads]
+    return [board.by_payload[payload] for payload in payloads if payload or not entry.dropped]
 
 
 def stored_in(board: Board, entry: LogEntry) -> list[MessageKey]:
-    """Of an entry of a log: without what was refused there."""
+    """Of an entry of a log: without what was refused there, or dropped by its groups."""
+    if entry.dropped:
+        return messages_in(board, entry)
     messages, stored = messages_in(board, entry), []
     for range_, outcome in zip(entry.envelope.header.ranges, entry.outcomes, strict=True):
         found, messages = messages[: range_.count], messages[range_.count :]

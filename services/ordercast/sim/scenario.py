@@ -82,7 +82,15 @@ def share_cells(random: Random, scenario: Scenario) -> None:
     counts = {group.group: random.choice([0, 1, 2, 3]) for group in scenario.view.groups}
     for client in scenario.clients.values():
         for plan in client.plans:
-            plan.groups = tuple(sorted(group for cell in plan.groups for group in _some_of(random, cell, counts)))
+            cells = plan.groups
+            plan.groups = _some_of_each(random, cells, counts)
+            if not plan.answers and random.random() < 0.5:
+                plan.count = random.randint(2, 6)
+                plan.each = [_some_of_each(random, cells, counts) for _ in range(plan.count)]
+
+
+def _some_of_each(random: Random, cells: Groups, counts: Mapping[str, int]) -> Groups:
+    return tuple(sorted(group for cell in cells for group in _some_of(random, cell, counts)))
 
 
 def _some_of(random: Random, cell: str, counts: Mapping[str, int]) -> list[str]:

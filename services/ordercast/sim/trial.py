@@ -45,7 +45,7 @@ class Trial:
 
 
 @dataclass(slots=True)
-class Result:
+class RunResult:
     seed: int
     violation: Violation | None
     delivered: int
@@ -56,11 +56,11 @@ class Result:
     trace: list[str] = field(default_factory=list)
 
 
-def run_seed(trial: Trial, seed: int, *, reconfigure: bool = False, tracing: bool = False) -> Result:
+def run_seed(trial: Trial, seed: int, *, reconfigure: bool = False, tracing: bool = False) -> RunResult:
     return run_scenario(trial, trial.draw(seed, reconfigure=reconfigure), seed, tracing=tracing)
 
 
-def run_scenario(trial: Trial, scenario: Scenario, seed: int, *, tracing: bool = False) -> Result:
+def run_scenario(trial: Trial, scenario: Scenario, seed: int, *, tracing: bool = False) -> RunResult:
     cluster = trial.cluster(scenario, seed, tracing=tracing)
     world = cluster.world
     faults = prepare(cluster, seed)
@@ -71,7 +71,7 @@ def run_scenario(trial: Trial, scenario: Scenario, seed: int, *, tracing: bool =
         cluster.judge()
 
     violation = violation_in(run)
-    return Result(
+    return RunResult(
         seed,
         violation,
         cluster.delivered,

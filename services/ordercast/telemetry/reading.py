@@ -23,7 +23,7 @@ SEGMENTS_MAX = 4096
 RETRY_S = 0.5
 
 
-class Reading(TelemetryServiceServicer):
+class SpoolReading(TelemetryServiceServicer):
     def __init__(self, spool: Spool, reads_max: int) -> None:
         self._spool = spool
         self._reads_max = reads_max

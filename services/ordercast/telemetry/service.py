@@ -19,7 +19,7 @@ from ordercast.runtime.transport.admission import Admission
 from ordercast.runtime.transport.server import GrpcServer, ListenError
 from ordercast.runtime.transport.tls import Credentials, TlsError
 from ordercast.telemetry.meters import Meters
-from ordercast.telemetry.reading import Reading
+from ordercast.telemetry.reading import SpoolReading
 from ordercast.telemetry.receiver import Receiver, Sink, UnusableError
 from ordercast.telemetry.settings import Settable, parse
 from ordercast.telemetry.sinks.spooling import SpoolSink
@@ -81,7 +81,7 @@ async def serving(settings: Settable) -> Any:
         sink: Sink
         if settings.sink == "spool":
             sink = spooling = SpoolSink(settings, own)
-            Reading(spooling.spool, settings.reads_max).serve(server)
+            SpoolReading(spooling.spool, settings.reads_max).serve(server)
         else:
             sink = _kafka(settings)
         Receiver(sink, own, settings.request_bytes_max, settings.request_records_max).serve(server)

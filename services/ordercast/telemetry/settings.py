@@ -19,7 +19,7 @@ from ordercast.runtime.process.settings import (
     Bytes,
     Count,
     Directory,
-    LogSettings,
+    LoggingSettings,
     Seconds,
     TlsSettings,
     Uri,
@@ -146,7 +146,7 @@ class Settable(BaseSettings):
         default=5.0, ge=0, le=3600, description="how long calls may go on after a stop, in seconds"
     )
     kafka: KafkaSettings = Field(default=KafkaSettings(), description="where records go with sink kafka")
-    log: LogSettings = Field(default=LogSettings(), description="logs, to stderr")
+    log: LoggingSettings = Field(default=LoggingSettings(), description="logs, to stderr")
     tls: TlsFiles = Field(default=TlsFiles(), description="PEM files; none: no encryption")
     insecure: bool = Field(
         default=False,

@@ -111,20 +111,22 @@ class Batch(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ...) -> None: ...
 
 class Span(_message.Message):
-    __slots__ = ("first_sequence", "count", "first_offset", "order_key", "duplicate", "offsets")
+    __slots__ = ("first_sequence", "count", "first_offset", "order_key", "duplicate", "offsets", "runs")
     FIRST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
     DUPLICATE_FIELD_NUMBER: _ClassVar[int]
     OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
     first_sequence: int
     count: int
     first_offset: int
     order_key: bytes
     duplicate: bool
     offsets: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, first_sequence: _Optional[int] = ..., count: _Optional[int] = ..., first_offset: _Optional[int] = ..., order_key: _Optional[bytes] = ..., duplicate: _Optional[bool] = ..., offsets: _Optional[_Iterable[int]] = ...) -> None: ...
+    runs: bytes
+    def __init__(self, first_sequence: _Optional[int] = ..., count: _Optional[int] = ..., first_offset: _Optional[int] = ..., order_key: _Optional[bytes] = ..., duplicate: _Optional[bool] = ..., offsets: _Optional[_Iterable[int]] = ..., runs: _Optional[bytes] = ...) -> None: ...
 
 class RangeOutcome(_message.Message):
     __slots__ = ("spans", "refusal", "epoch", "last_sequence")

@@ -2,6 +2,7 @@ from ordercast.v1 import consensus_pb2 as _consensus_pb2
 from ordercast.v1 import gateway_pb2 as _gateway_pb2
 from ordercast.v1 import isis_pb2 as _isis_pb2
 from ordercast.v1 import causal_pb2 as _causal_pb2
+from ordercast.v1 import scalatom_pb2 as _scalatom_pb2
 from ordercast.v1 import sequencer_pb2 as _sequencer_pb2
 from ordercast.v1 import telemetry_pb2 as _telemetry_pb2
 from google.protobuf.internal import containers as _containers
@@ -92,21 +93,21 @@ class Packet(_message.Message):
     KEEP_TRACES_FIELD_NUMBER: _ClassVar[int]
     OWN_FIELD_NUMBER: _ClassVar[int]
     disseminate: _sequencer_pb2.Disseminate
-    rec_ts: _sequencer_pb2.RecTs
-    gossip: _sequencer_pb2.Gossip
-    gossip_ask: _sequencer_pb2.GossipAsk
-    pull: _sequencer_pb2.Pull
-    have: _sequencer_pb2.Have
-    have_ask: _sequencer_pb2.HaveAsk
+    rec_ts: _scalatom_pb2.RecTs
+    gossip: _scalatom_pb2.Gossip
+    gossip_ask: _scalatom_pb2.GossipAsk
+    pull: _scalatom_pb2.Pull
+    have: _scalatom_pb2.Have
+    have_ask: _scalatom_pb2.HaveAsk
     fetch_log: _sequencer_pb2.FetchLog
     log_chunk: _sequencer_pb2.LogChunk
-    envelope_decided: _sequencer_pb2.EnvelopeDecided
+    envelope_decided: _scalatom_pb2.EnvelopeDecided
     envelope_delivered: _sequencer_pb2.EnvelopeDelivered
-    envelope_durable: _sequencer_pb2.EnvelopeDurable
+    envelope_durable: _scalatom_pb2.EnvelopeDurable
     snapshot_ask: _sequencer_pb2.SnapshotAsk
     snapshot_part: _sequencer_pb2.SnapshotPart
-    hand_over_ask: _sequencer_pb2.HandOverAsk
-    hand_over: _sequencer_pb2.HandOver
+    hand_over_ask: _scalatom_pb2.HandOverAsk
+    hand_over: _scalatom_pb2.HandOver
     prepare: _consensus_pb2.Prepare
     promise: _consensus_pb2.Promise
     accept: _consensus_pb2.Accept
@@ -150,7 +151,7 @@ class Packet(_message.Message):
     tell_ack: _isis_pb2.TellAck
     keep_traces: _telemetry_pb2.KeepTraces
     own: Own
-    def __init__(self, disseminate: _Optional[_Union[_sequencer_pb2.Disseminate, _Mapping]] = ..., rec_ts: _Optional[_Union[_sequencer_pb2.RecTs, _Mapping]] = ..., gossip: _Optional[_Union[_sequencer_pb2.Gossip, _Mapping]] = ..., gossip_ask: _Optional[_Union[_sequencer_pb2.GossipAsk, _Mapping]] = ..., pull: _Optional[_Union[_sequencer_pb2.Pull, _Mapping]] = ..., have: _Optional[_Union[_sequencer_pb2.Have, _Mapping]] = ..., have_ask: _Optional[_Union[_sequencer_pb2.HaveAsk, _Mapping]] = ..., fetch_log: _Optional[_Union[_sequencer_pb2.FetchLog, _Mapping]] = ..., log_chunk: _Optional[_Union[_sequencer_pb2.LogChunk, _Mapping]] = ..., envelope_decided: _Optional[_Union[_sequencer_pb2.EnvelopeDecided, _Mapping]] = ..., envelope_delivered: _Optional[_Union[_sequencer_pb2.EnvelopeDelivered, _Mapping]] = ..., envelope_durable: _Optional[_Union[_sequencer_pb2.EnvelopeDurable, _Mapping]] = ..., snapshot_ask: _Optional[_Union[_sequencer_pb2.SnapshotAsk, _Mapping]] = ..., snapshot_part: _Optional[_Union[_sequencer_pb2.SnapshotPart, _Mapping]] = ..., hand_over_ask: _Optional[_Union[_sequencer_pb2.HandOverAsk, _Mapping]] = ..., hand_over: _Optional[_Union[_sequencer_pb2.HandOver, _Mapping]] = ..., prepare: _Optional[_Union[_consensus_pb2.Prepare, _Mapping]] = ..., promise: _Optional[_Union[_consensus_pb2.Promise, _Mapping]] = ..., accept: _Optional[_Union[_consensus_pb2.Accept, _Mapping]] = ..., accepted: _Optional[_Union[_consensus_pb2.Accepted, _Mapping]] = ..., rejected: _Optional[_Union[_consensus_pb2.Rejected, _Mapping]] = ..., closed: _Optional[_Union[_consensus_pb2.Closed, _Mapping]] = ..., close: _Optional[_Union[_consensus_pb2.Close, _Mapping]] = ..., decide: _Optional[_Union[_consensus_pb2.Decide, _Mapping]] = ..., votes_ask: _Optional[_Union[_consensus_pb2.VotesAsk, _Mapping]] = ..., votes: _Optional[_Union[_consensus_pb2.Votes, _Mapping]] = ..., log_prepare: _Optional[_Union[_consensus_pb2.LogPrepare, _Mapping]] = ..., log_promise: _Optional[_Union[_consensus_pb2.LogPromise, _Mapping]] = ..., log_accept: _Optional[_Union[_consensus_pb2.LogAccept, _Mapping]] = ..., log_accepted: _Optional[_Union[_consensus_pb2.LogAccepted, _Mapping]] = ..., log_rejected: _Optional[_Union[_consensus_pb2.LogRejected, _Mapping]] = ..., log_decided: _Optional[_Union[_consensus_pb2.LogDecided, _Mapping]] = ..., log_heartbeat: _Optional[_Union[_consensus_pb2.LogHeartbeat, _Mapping]] = ..., log_echo: _Optional[_Union[_consensus_pb2.LogEcho, _Mapping]] = ..., log_fetch: _Optional[_Union[_consensus_pb2.LogFetch, _Mapping]] = ..., log_tail: _Optional[_Union[_consensus_pb2.LogTail, _Mapping]] = ..., log_install: _Optional[_Union[_consensus_pb2.LogInstall, _Mapping]] = ..., log_found_ask: _Optional[_Union[_consensus_pb2.LogFoundAsk, _Mapping]] = ..., log_found_grant: _Optional[_Union[_consensus_pb2.LogFoundGrant, _Mapping]] = ..., log_rejoin: _Optional[_Union[_consensus_pb2.LogRejoin, _Mapping]] = ..., log_rejoined: _Optional[_Union[_consensus_pb2.LogRejoined, _Mapping]] = ..., publish_request: _Optional[_Union[_gateway_pb2.PublishRequest, _Mapping]] = ..., publish_reply: _Optional[_Union[_gateway_pb2.PublishReply, _Mapping]] = ..., cast: _Optional[_Union[_isis_pb2.Cast, _Mapping]] = ..., stability: _Optional[_Union[_isis_pb2.Stability, _Mapping]] = ..., sets_order: _Optional[_Union[_isis_pb2.SetsOrder, _Mapping]] = ..., resume: _Optional[_Union[_isis_pb2.Resume, _Mapping]] = ..., epoch_flush: _Optional[_Union[_isis_pb2.EpochFlush, _Mapping]] = ..., forward: _Optional[_Union[_isis_pb2.Forward, _Mapping]] = ..., flush: _Optional[_Union[_isis_pb2.Flush, _Mapping]] = ..., cut: _Optional[_Union[_isis_pb2.Cut, _Mapping]] = ..., cut_synced: _Optional[_Union[_isis_pb2.CutSynced, _Mapping]] = ..., submit: _Optional[_Union[_isis_pb2.Submit, _Mapping]] = ..., part_cast: _Optional[_Union[_isis_pb2.PartCast, _Mapping]] = ..., parts_cast: _Optional[_Union[_isis_pb2.PartsCast, _Mapping]] = ..., tell: _Optional[_Union[_isis_pb2.Tell, _Mapping]] = ..., tell_ack: _Optional[_Union[_isis_pb2.TellAck, _Mapping]] = ..., keep_traces: _Optional[_Union[_telemetry_pb2.KeepTraces, _Mapping]] = ..., own: _Optional[_Union[Own, _Mapping]] = ...) -> None: ...
+    def __init__(self, disseminate: _Optional[_Union[_sequencer_pb2.Disseminate, _Mapping]] = ..., rec_ts: _Optional[_Union[_scalatom_pb2.RecTs, _Mapping]] = ..., gossip: _Optional[_Union[_scalatom_pb2.Gossip, _Mapping]] = ..., gossip_ask: _Optional[_Union[_scalatom_pb2.GossipAsk, _Mapping]] = ..., pull: _Optional[_Union[_scalatom_pb2.Pull, _Mapping]] = ..., have: _Optional[_Union[_scalatom_pb2.Have, _Mapping]] = ..., have_ask: _Optional[_Union[_scalatom_pb2.HaveAsk, _Mapping]] = ..., fetch_log: _Optional[_Union[_sequencer_pb2.FetchLog, _Mapping]] = ..., log_chunk: _Optional[_Union[_sequencer_pb2.LogChunk, _Mapping]] = ..., envelope_decided: _Optional[_Union[_scalatom_pb2.EnvelopeDecided, _Mapping]] = ..., envelope_delivered: _Optional[_Union[_sequencer_pb2.EnvelopeDelivered, _Mapping]] = ..., envelope_durable: _Optional[_Union[_scalatom_pb2.EnvelopeDurable, _Mapping]] = ..., snapshot_ask: _Optional[_Union[_sequencer_pb2.SnapshotAsk, _Mapping]] = ..., snapshot_part: _Optional[_Union[_sequencer_pb2.SnapshotPart, _Mapping]] = ..., hand_over_ask: _Optional[_Union[_scalatom_pb2.HandOverAsk, _Mapping]] = ..., hand_over: _Optional[_Union[_scalatom_pb2.HandOver, _Mapping]] = ..., prepare: _Optional[_Union[_consensus_pb2.Prepare, _Mapping]] = ..., promise: _Optional[_Union[_consensus_pb2.Promise, _Mapping]] = ..., accept: _Optional[_Union[_consensus_pb2.Accept, _Mapping]] = ..., accepted: _Optional[_Union[_consensus_pb2.Accepted, _Mapping]] = ..., rejected: _Optional[_Union[_consensus_pb2.Rejected, _Mapping]] = ..., closed: _Optional[_Union[_consensus_pb2.Closed, _Mapping]] = ..., close: _Optional[_Union[_consensus_pb2.Close, _Mapping]] = ..., decide: _Optional[_Union[_consensus_pb2.Decide, _Mapping]] = ..., votes_ask: _Optional[_Union[_consensus_pb2.VotesAsk, _Mapping]] = ..., votes: _Optional[_Union[_consensus_pb2.Votes, _Mapping]] = ..., log_prepare: _Optional[_Union[_consensus_pb2.LogPrepare, _Mapping]] = ..., log_promise: _Optional[_Union[_consensus_pb2.LogPromise, _Mapping]] = ..., log_accept: _Optional[_Union[_consensus_pb2.LogAccept, _Mapping]] = ..., log_accepted: _Optional[_Union[_consensus_pb2.LogAccepted, _Mapping]] = ..., log_rejected: _Optional[_Union[_consensus_pb2.LogRejected, _Mapping]] = ..., log_decided: _Optional[_Union[_consensus_pb2.LogDecided, _Mapping]] = ..., log_heartbeat: _Optional[_Union[_consensus_pb2.LogHeartbeat, _Mapping]] = ..., log_echo: _Optional[_Union[_consensus_pb2.LogEcho, _Mapping]] = ..., log_fetch: _Optional[_Union[_consensus_pb2.LogFetch, _Mapping]] = ..., log_tail: _Optional[_Union[_consensus_pb2.LogTail, _Mapping]] = ..., log_install: _Optional[_Union[_consensus_pb2.LogInstall, _Mapping]] = ..., log_found_ask: _Optional[_Union[_consensus_pb2.LogFoundAsk, _Mapping]] = ..., log_found_grant: _Optional[_Union[_consensus_pb2.LogFoundGrant, _Mapping]] = ..., log_rejoin: _Optional[_Union[_consensus_pb2.LogRejoin, _Mapping]] = ..., log_rejoined: _Optional[_Union[_consensus_pb2.LogRejoined, _Mapping]] = ..., publish_request: _Optional[_Union[_gateway_pb2.PublishRequest, _Mapping]] = ..., publish_reply: _Optional[_Union[_gateway_pb2.PublishReply, _Mapping]] = ..., cast: _Optional[_Union[_isis_pb2.Cast, _Mapping]] = ..., stability: _Optional[_Union[_isis_pb2.Stability, _Mapping]] = ..., sets_order: _Optional[_Union[_isis_pb2.SetsOrder, _Mapping]] = ..., resume: _Optional[_Union[_isis_pb2.Resume, _Mapping]] = ..., epoch_flush: _Optional[_Union[_isis_pb2.EpochFlush, _Mapping]] = ..., forward: _Optional[_Union[_isis_pb2.Forward, _Mapping]] = ..., flush: _Optional[_Union[_isis_pb2.Flush, _Mapping]] = ..., cut: _Optional[_Union[_isis_pb2.Cut, _Mapping]] = ..., cut_synced: _Optional[_Union[_isis_pb2.CutSynced, _Mapping]] = ..., submit: _Optional[_Union[_isis_pb2.Submit, _Mapping]] = ..., part_cast: _Optional[_Union[_isis_pb2.PartCast, _Mapping]] = ..., parts_cast: _Optional[_Union[_isis_pb2.PartsCast, _Mapping]] = ..., tell: _Optional[_Union[_isis_pb2.Tell, _Mapping]] = ..., tell_ack: _Optional[_Union[_isis_pb2.TellAck, _Mapping]] = ..., keep_traces: _Optional[_Union[_telemetry_pb2.KeepTraces, _Mapping]] = ..., own: _Optional[_Union[Own, _Mapping]] = ...) -> None: ...
 
 class Section(_message.Message):
     __slots__ = ("domain", "packets")
@@ -205,3 +206,15 @@ class ConnectResponse(_message.Message):
     port: int
     ticket: bytes
     def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., port: _Optional[int] = ..., ticket: _Optional[bytes] = ...) -> None: ...
+
+class TellWaitingRequest(_message.Message):
+    __slots__ = ("domain",)
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    domain: str
+    def __init__(self, domain: _Optional[str] = ...) -> None: ...
+
+class TellWaitingResponse(_message.Message):
+    __slots__ = ("waiting",)
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    waiting: _containers.RepeatedCompositeFieldContainer[_sequencer_pb2.WaitingEnvelope]
+    def __init__(self, waiting: _Optional[_Iterable[_Union[_sequencer_pb2.WaitingEnvelope, _Mapping]]] = ...) -> None: ...

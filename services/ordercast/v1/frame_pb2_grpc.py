@@ -34,6 +34,11 @@ class PeerServiceStub:
         Args:
             channel: A grpc.Channel.
         """
+        self.TellWaiting = channel.unary_unary(
+                '/ordercast.v1.PeerService/TellWaiting',
+                request_serializer=ordercast_dot_v1_dot_frame__pb2.TellWaitingRequest.SerializeToString,
+                response_deserializer=ordercast_dot_v1_dot_frame__pb2.TellWaitingResponse.FromString,
+                _registered_method=True)
         self.Connect = channel.unary_unary(
                 '/ordercast.v1.PeerService/Connect',
                 request_serializer=ordercast_dot_v1_dot_frame__pb2.ConnectRequest.SerializeToString,
@@ -43,6 +48,13 @@ class PeerServiceStub:
 
 class PeerServiceServicer:
     """Missing associated documentation comment in .proto file."""
+
+    def TellWaiting(self, request, context):
+        """What waits in the process that is called.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
 
     def Connect(self, request, context):
         """One connection for each pair of processes and channel. This call says who is who. The caller then dials the port
@@ -57,6 +69,11 @@ class PeerServiceServicer:
 
 def add_PeerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
+            'TellWaiting': grpc.unary_unary_rpc_method_handler(
+                    servicer.TellWaiting,
+                    request_deserializer=ordercast_dot_v1_dot_frame__pb2.TellWaitingRequest.FromString,
+                    response_serializer=ordercast_dot_v1_dot_frame__pb2.TellWaitingResponse.SerializeToString,
+            ),
             'Connect': grpc.unary_unary_rpc_method_handler(
                     servicer.Connect,
                     request_deserializer=ordercast_dot_v1_dot_frame__pb2.ConnectRequest.FromString,
@@ -72,6 +89,33 @@ def add_PeerServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class PeerService:
     """Missing associated documentation comment in .proto file."""
+
+    @staticmethod
+    def TellWaiting(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ordercast.v1.PeerService/TellWaiting',
+            ordercast_dot_v1_dot_frame__pb2.TellWaitingRequest.SerializeToString,
+            ordercast_dot_v1_dot_frame__pb2.TellWaitingResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
 
     @staticmethod
     def Connect(request,

@@ -20,6 +20,7 @@ class PublishStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PUBLISH_STATUS_FENCED: _ClassVar[PublishStatus]
     PUBLISH_STATUS_UNAVAILABLE: _ClassVar[PublishStatus]
     PUBLISH_STATUS_NOT_FOUND: _ClassVar[PublishStatus]
+    PUBLISH_STATUS_MOVED: _ClassVar[PublishStatus]
 PUBLISH_STATUS_UNSPECIFIED: PublishStatus
 PUBLISH_STATUS_OK: PublishStatus
 PUBLISH_STATUS_INVALID_ARGUMENT: PublishStatus
@@ -28,9 +29,10 @@ PUBLISH_STATUS_SEQUENCE_GAP: PublishStatus
 PUBLISH_STATUS_FENCED: PublishStatus
 PUBLISH_STATUS_UNAVAILABLE: PublishStatus
 PUBLISH_STATUS_NOT_FOUND: PublishStatus
+PUBLISH_STATUS_MOVED: PublishStatus
 
 class PublishRequest(_message.Message):
-    __slots__ = ("producer", "epoch", "groups", "first_sequence", "messages", "unordered", "session", "open_token", "trace", "cells")
+    __slots__ = ("producer", "epoch", "groups", "first_sequence", "messages", "unordered", "session", "open_token", "trace", "cells", "batch", "count", "targets", "runs")
     PRODUCER_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
@@ -41,6 +43,10 @@ class PublishRequest(_message.Message):
     OPEN_TOKEN_FIELD_NUMBER: _ClassVar[int]
     TRACE_FIELD_NUMBER: _ClassVar[int]
     CELLS_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    TARGETS_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
     producer: bytes
     epoch: int
     groups: _containers.RepeatedScalarFieldContainer[str]
@@ -51,7 +57,11 @@ class PublishRequest(_message.Message):
     open_token: bytes
     trace: bytes
     cells: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, producer: _Optional[bytes] = ..., epoch: _Optional[int] = ..., groups: _Optional[_Iterable[str]] = ..., first_sequence: _Optional[int] = ..., messages: _Optional[_Iterable[_Union[_common_pb2.Message, _Mapping]]] = ..., unordered: _Optional[bool] = ..., session: _Optional[bytes] = ..., open_token: _Optional[bytes] = ..., trace: _Optional[bytes] = ..., cells: _Optional[_Iterable[str]] = ...) -> None: ...
+    batch: bytes
+    count: int
+    targets: _containers.RepeatedScalarFieldContainer[int]
+    runs: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, producer: _Optional[bytes] = ..., epoch: _Optional[int] = ..., groups: _Optional[_Iterable[str]] = ..., first_sequence: _Optional[int] = ..., messages: _Optional[_Iterable[_Union[_common_pb2.Message, _Mapping]]] = ..., unordered: _Optional[bool] = ..., session: _Optional[bytes] = ..., open_token: _Optional[bytes] = ..., trace: _Optional[bytes] = ..., cells: _Optional[_Iterable[str]] = ..., batch: _Optional[bytes] = ..., count: _Optional[int] = ..., targets: _Optional[_Iterable[int]] = ..., runs: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class GroupOffset(_message.Message):
     __slots__ = ("group", "first_offset")
@@ -62,7 +72,7 @@ class GroupOffset(_message.Message):
     def __init__(self, group: _Optional[str] = ..., first_offset: _Optional[int] = ...) -> None: ...
 
 class PublishReply(_message.Message):
-    __slots__ = ("producer", "groups", "first_sequence", "count", "status", "detail", "order_key", "offsets", "duplicate", "epoch", "last_sequence", "session", "credits", "open_token", "retry_after_ms", "cells")
+    __slots__ = ("producer", "groups", "first_sequence", "count", "status", "detail", "order_key", "offsets", "duplicate", "epoch", "last_sequence", "session", "credits", "open_token", "retry_after_ms", "cells", "bases")
     PRODUCER_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     FIRST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
@@ -79,6 +89,7 @@ class PublishReply(_message.Message):
     OPEN_TOKEN_FIELD_NUMBER: _ClassVar[int]
     RETRY_AFTER_MS_FIELD_NUMBER: _ClassVar[int]
     CELLS_FIELD_NUMBER: _ClassVar[int]
+    BASES_FIELD_NUMBER: _ClassVar[int]
     producer: bytes
     groups: _containers.RepeatedScalarFieldContainer[str]
     first_sequence: int
@@ -95,7 +106,8 @@ class PublishReply(_message.Message):
     open_token: bytes
     retry_after_ms: int
     cells: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, producer: _Optional[bytes] = ..., groups: _Optional[_Iterable[str]] = ..., first_sequence: _Optional[int] = ..., count: _Optional[int] = ..., status: _Optional[_Union[PublishStatus, str]] = ..., detail: _Optional[str] = ..., order_key: _Optional[bytes] = ..., offsets: _Optional[_Iterable[_Union[GroupOffset, _Mapping]]] = ..., duplicate: _Optional[bool] = ..., epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ..., session: _Optional[bytes] = ..., credits: _Optional[int] = ..., open_token: _Optional[bytes] = ..., retry_after_ms: _Optional[int] = ..., cells: _Optional[_Iterable[str]] = ...) -> None: ...
+    bases: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, producer: _Optional[bytes] = ..., groups: _Optional[_Iterable[str]] = ..., first_sequence: _Optional[int] = ..., count: _Optional[int] = ..., status: _Optional[_Union[PublishStatus, str]] = ..., detail: _Optional[str] = ..., order_key: _Optional[bytes] = ..., offsets: _Optional[_Iterable[_Union[GroupOffset, _Mapping]]] = ..., duplicate: _Optional[bool] = ..., epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ..., session: _Optional[bytes] = ..., credits: _Optional[int] = ..., open_token: _Optional[bytes] = ..., retry_after_ms: _Optional[int] = ..., cells: _Optional[_Iterable[str]] = ..., bases: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class PublishResponse(_message.Message):
     __slots__ = ("replies",)
@@ -120,18 +132,20 @@ class GroupPlace(_message.Message):
     def __init__(self, group: _Optional[str] = ..., cell: _Optional[str] = ...) -> None: ...
 
 class PublishStreamResponse(_message.Message):
-    __slots__ = ("replies", "credits", "owner", "locates", "places")
+    __slots__ = ("replies", "credits", "owner", "locates", "places", "batches")
     REPLIES_FIELD_NUMBER: _ClassVar[int]
     CREDITS_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     LOCATES_FIELD_NUMBER: _ClassVar[int]
     PLACES_FIELD_NUMBER: _ClassVar[int]
+    BATCHES_FIELD_NUMBER: _ClassVar[int]
     replies: _containers.RepeatedCompositeFieldContainer[PublishReply]
     credits: int
     owner: bytes
     locates: bool
     places: _containers.RepeatedCompositeFieldContainer[GroupPlace]
-    def __init__(self, replies: _Optional[_Iterable[_Union[PublishReply, _Mapping]]] = ..., credits: _Optional[int] = ..., owner: _Optional[bytes] = ..., locates: _Optional[bool] = ..., places: _Optional[_Iterable[_Union[GroupPlace, _Mapping]]] = ...) -> None: ...
+    batches: bool
+    def __init__(self, replies: _Optional[_Iterable[_Union[PublishReply, _Mapping]]] = ..., credits: _Optional[int] = ..., owner: _Optional[bytes] = ..., locates: _Optional[bool] = ..., places: _Optional[_Iterable[_Union[GroupPlace, _Mapping]]] = ..., batches: _Optional[bool] = ...) -> None: ...
 
 class SubscribeStart(_message.Message):
     __slots__ = ("group", "start", "cursor", "stop_at_end", "replica", "alive")
@@ -346,18 +360,30 @@ class DeleteGroupResponse(_message.Message):
     def __init__(self, group: _Optional[_Union[_membership_pb2.Group, _Mapping]] = ...) -> None: ...
 
 class ListCursorsRequest(_message.Message):
-    __slots__ = ("group", "name")
+    __slots__ = ("group", "name", "lags")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    LAGS_FIELD_NUMBER: _ClassVar[int]
     group: str
     name: str
-    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+    lags: bool
+    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., lags: _Optional[bool] = ...) -> None: ...
+
+class CursorLag(_message.Message):
+    __slots__ = ("messages", "age_ms")
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    messages: int
+    age_ms: int
+    def __init__(self, messages: _Optional[int] = ..., age_ms: _Optional[int] = ...) -> None: ...
 
 class ListCursorsResponse(_message.Message):
-    __slots__ = ("cursors",)
+    __slots__ = ("cursors", "lags")
     CURSORS_FIELD_NUMBER: _ClassVar[int]
+    LAGS_FIELD_NUMBER: _ClassVar[int]
     cursors: _containers.RepeatedCompositeFieldContainer[_membership_pb2.Cursor]
-    def __init__(self, cursors: _Optional[_Iterable[_Union[_membership_pb2.Cursor, _Mapping]]] = ...) -> None: ...
+    lags: _containers.RepeatedCompositeFieldContainer[CursorLag]
+    def __init__(self, cursors: _Optional[_Iterable[_Union[_membership_pb2.Cursor, _Mapping]]] = ..., lags: _Optional[_Iterable[_Union[CursorLag, _Mapping]]] = ...) -> None: ...
 
 class SetCursorRequest(_message.Message):
     __slots__ = ("group", "name", "start")
@@ -546,3 +572,27 @@ class PlanRebalanceResponse(_message.Message):
     MOVES_FIELD_NUMBER: _ClassVar[int]
     moves: _containers.RepeatedCompositeFieldContainer[ReplicaMove]
     def __init__(self, moves: _Optional[_Iterable[_Union[ReplicaMove, _Mapping]]] = ...) -> None: ...
+
+class DescribeWaitingRequest(_message.Message):
+    __slots__ = ("domain",)
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    domain: str
+    def __init__(self, domain: _Optional[str] = ...) -> None: ...
+
+class NodeWaiting(_message.Message):
+    __slots__ = ("node", "error", "suspected", "waiting")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    SUSPECTED_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    error: str
+    suspected: bool
+    waiting: _containers.RepeatedCompositeFieldContainer[_sequencer_pb2.WaitingEnvelope]
+    def __init__(self, node: _Optional[str] = ..., error: _Optional[str] = ..., suspected: _Optional[bool] = ..., waiting: _Optional[_Iterable[_Union[_sequencer_pb2.WaitingEnvelope, _Mapping]]] = ...) -> None: ...
+
+class DescribeWaitingResponse(_message.Message):
+    __slots__ = ("nodes",)
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    nodes: _containers.RepeatedCompositeFieldContainer[NodeWaiting]
+    def __init__(self, nodes: _Optional[_Iterable[_Union[NodeWaiting, _Mapping]]] = ...) -> None: ...

@@ -26,8 +26,7 @@ if _version_not_supported:
 
 
 class GatewayServiceStub:
-    """Errors carry google.rpc.ErrorInfo (domain "ordercast"), and google.rpc.RetryInfo where waiting helps.
-    """
+    """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
         """Constructor.
@@ -145,11 +144,15 @@ class GatewayServiceStub:
                 request_serializer=ordercast_dot_v1_dot_gateway__pb2.DescribeCellRequest.SerializeToString,
                 response_deserializer=ordercast_dot_v1_dot_gateway__pb2.DescribeCellResponse.FromString,
                 _registered_method=True)
+        self.DescribeWaiting = channel.unary_unary(
+                '/ordercast.v1.GatewayService/DescribeWaiting',
+                request_serializer=ordercast_dot_v1_dot_gateway__pb2.DescribeWaitingRequest.SerializeToString,
+                response_deserializer=ordercast_dot_v1_dot_gateway__pb2.DescribeWaitingResponse.FromString,
+                _registered_method=True)
 
 
 class GatewayServiceServicer:
-    """Errors carry google.rpc.ErrorInfo (domain "ordercast"), and google.rpc.RetryInfo where waiting helps.
-    """
+    """Missing associated documentation comment in .proto file."""
 
     def Publish(self, request, context):
         """Missing associated documentation comment in .proto file."""
@@ -283,6 +286,12 @@ class GatewayServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DescribeWaiting(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_GatewayServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -396,6 +405,11 @@ def add_GatewayServiceServicer_to_server(servicer, server):
                     request_deserializer=ordercast_dot_v1_dot_gateway__pb2.DescribeCellRequest.FromString,
                     response_serializer=ordercast_dot_v1_dot_gateway__pb2.DescribeCellResponse.SerializeToString,
             ),
+            'DescribeWaiting': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeWaiting,
+                    request_deserializer=ordercast_dot_v1_dot_gateway__pb2.DescribeWaitingRequest.FromString,
+                    response_serializer=ordercast_dot_v1_dot_gateway__pb2.DescribeWaitingResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'ordercast.v1.GatewayService', rpc_method_handlers)
@@ -405,8 +419,7 @@ def add_GatewayServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class GatewayService:
-    """Errors carry google.rpc.ErrorInfo (domain "ordercast"), and google.rpc.RetryInfo where waiting helps.
-    """
+    """Missing associated documentation comment in .proto file."""
 
     @staticmethod
     def Publish(request,
@@ -992,6 +1005,33 @@ class GatewayService:
             '/ordercast.v1.GatewayService/DescribeCell',
             ordercast_dot_v1_dot_gateway__pb2.DescribeCellRequest.SerializeToString,
             ordercast_dot_v1_dot_gateway__pb2.DescribeCellResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeWaiting(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ordercast.v1.GatewayService/DescribeWaiting',
+            ordercast_dot_v1_dot_gateway__pb2.DescribeWaitingRequest.SerializeToString,
+            ordercast_dot_v1_dot_gateway__pb2.DescribeWaitingResponse.FromString,
             options,
             channel_credentials,
             insecure,

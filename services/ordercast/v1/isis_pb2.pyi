@@ -234,6 +234,14 @@ class TellAck(_message.Message):
     number: int
     def __init__(self, number: _Optional[int] = ...) -> None: ...
 
+class LogInView(_message.Message):
+    __slots__ = ("view", "counts")
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    view: int
+    counts: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, view: _Optional[int] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
+
 class IsisRecord(_message.Message):
     __slots__ = ("view", "position", "offset", "settled", "settled_counts")
     VIEW_FIELD_NUMBER: _ClassVar[int]

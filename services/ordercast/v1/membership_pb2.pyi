@@ -612,15 +612,17 @@ class ExecuteResponse(_message.Message):
     def __init__(self, result: _Optional[_Union[CommandResult, _Mapping]] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
-    __slots__ = ("revision", "only_revision")
+    __slots__ = ("revision", "only_revision", "only_cursors")
     REVISION_FIELD_NUMBER: _ClassVar[int]
     ONLY_REVISION_FIELD_NUMBER: _ClassVar[int]
+    ONLY_CURSORS_FIELD_NUMBER: _ClassVar[int]
     revision: int
     only_revision: bool
-    def __init__(self, revision: _Optional[int] = ..., only_revision: _Optional[bool] = ...) -> None: ...
+    only_cursors: bool
+    def __init__(self, revision: _Optional[int] = ..., only_revision: _Optional[bool] = ..., only_cursors: _Optional[bool] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
-    __slots__ = ("revision", "reset", "cluster_id", "nodes", "domains", "groups", "retired", "level", "cells", "group_last")
+    __slots__ = ("revision", "reset", "cluster_id", "nodes", "domains", "groups", "retired", "level", "cells", "group_last", "cursors")
     REVISION_FIELD_NUMBER: _ClassVar[int]
     RESET_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
@@ -631,6 +633,7 @@ class WatchResponse(_message.Message):
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     CELLS_FIELD_NUMBER: _ClassVar[int]
     GROUP_LAST_FIELD_NUMBER: _ClassVar[int]
+    CURSORS_FIELD_NUMBER: _ClassVar[int]
     revision: int
     reset: bool
     cluster_id: bytes
@@ -641,7 +644,8 @@ class WatchResponse(_message.Message):
     level: int
     cells: _containers.RepeatedCompositeFieldContainer[Group]
     group_last: int
-    def __init__(self, revision: _Optional[int] = ..., reset: _Optional[bool] = ..., cluster_id: _Optional[bytes] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., domains: _Optional[_Iterable[_Union[Domain, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[Group, _Mapping]]] = ..., retired: _Optional[int] = ..., level: _Optional[int] = ..., cells: _Optional[_Iterable[_Union[Group, _Mapping]]] = ..., group_last: _Optional[int] = ...) -> None: ...
+    cursors: _containers.RepeatedCompositeFieldContainer[Cursor]
+    def __init__(self, revision: _Optional[int] = ..., reset: _Optional[bool] = ..., cluster_id: _Optional[bytes] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., domains: _Optional[_Iterable[_Union[Domain, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[Group, _Mapping]]] = ..., retired: _Optional[int] = ..., level: _Optional[int] = ..., cells: _Optional[_Iterable[_Union[Group, _Mapping]]] = ..., group_last: _Optional[int] = ..., cursors: _Optional[_Iterable[_Union[Cursor, _Mapping]]] = ...) -> None: ...
 
 class GroupProgress(_message.Message):
     __slots__ = ("group", "configuration", "caught_up", "started", "position", "head", "epoch")

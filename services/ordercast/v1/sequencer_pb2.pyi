@@ -15,76 +15,6 @@ class Disseminate(_message.Message):
     again: bool
     def __init__(self, envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., again: _Optional[bool] = ...) -> None: ...
 
-class RecTs(_message.Message):
-    __slots__ = ("id", "rec_ts", "groups", "ask")
-    ID_FIELD_NUMBER: _ClassVar[int]
-    REC_TS_FIELD_NUMBER: _ClassVar[int]
-    GROUPS_FIELD_NUMBER: _ClassVar[int]
-    ASK_FIELD_NUMBER: _ClassVar[int]
-    id: bytes
-    rec_ts: int
-    groups: _containers.RepeatedCompositeFieldContainer[_common_pb2.Destination]
-    ask: bool
-    def __init__(self, id: _Optional[bytes] = ..., rec_ts: _Optional[int] = ..., groups: _Optional[_Iterable[_Union[_common_pb2.Destination, _Mapping]]] = ..., ask: _Optional[bool] = ...) -> None: ...
-
-class HistoryEntry(_message.Message):
-    __slots__ = ("id", "rec_ts")
-    ID_FIELD_NUMBER: _ClassVar[int]
-    REC_TS_FIELD_NUMBER: _ClassVar[int]
-    id: bytes
-    rec_ts: int
-    def __init__(self, id: _Optional[bytes] = ..., rec_ts: _Optional[int] = ...) -> None: ...
-
-class Gossip(_message.Message):
-    __slots__ = ("group", "configuration", "base", "clock", "entries", "forgotten", "position", "advance")
-    GROUP_FIELD_NUMBER: _ClassVar[int]
-    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
-    BASE_FIELD_NUMBER: _ClassVar[int]
-    CLOCK_FIELD_NUMBER: _ClassVar[int]
-    ENTRIES_FIELD_NUMBER: _ClassVar[int]
-    FORGOTTEN_FIELD_NUMBER: _ClassVar[int]
-    POSITION_FIELD_NUMBER: _ClassVar[int]
-    ADVANCE_FIELD_NUMBER: _ClassVar[int]
-    group: str
-    configuration: int
-    base: int
-    clock: int
-    entries: _containers.RepeatedCompositeFieldContainer[HistoryEntry]
-    forgotten: bytes
-    position: int
-    advance: int
-    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., base: _Optional[int] = ..., clock: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[HistoryEntry, _Mapping]]] = ..., forgotten: _Optional[bytes] = ..., position: _Optional[int] = ..., advance: _Optional[int] = ...) -> None: ...
-
-class GossipAsk(_message.Message):
-    __slots__ = ("group", "configuration", "base")
-    GROUP_FIELD_NUMBER: _ClassVar[int]
-    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
-    BASE_FIELD_NUMBER: _ClassVar[int]
-    group: str
-    configuration: int
-    base: int
-    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., base: _Optional[int] = ...) -> None: ...
-
-class Pull(_message.Message):
-    __slots__ = ("id",)
-    ID_FIELD_NUMBER: _ClassVar[int]
-    id: bytes
-    def __init__(self, id: _Optional[bytes] = ...) -> None: ...
-
-class Have(_message.Message):
-    __slots__ = ("id", "groups")
-    ID_FIELD_NUMBER: _ClassVar[int]
-    GROUPS_FIELD_NUMBER: _ClassVar[int]
-    id: bytes
-    groups: _containers.RepeatedCompositeFieldContainer[_common_pb2.Destination]
-    def __init__(self, id: _Optional[bytes] = ..., groups: _Optional[_Iterable[_Union[_common_pb2.Destination, _Mapping]]] = ...) -> None: ...
-
-class HaveAsk(_message.Message):
-    __slots__ = ("id",)
-    ID_FIELD_NUMBER: _ClassVar[int]
-    id: bytes
-    def __init__(self, id: _Optional[bytes] = ...) -> None: ...
-
 class FetchLog(_message.Message):
     __slots__ = ("group", "configuration", "position")
     GROUP_FIELD_NUMBER: _ClassVar[int]
@@ -96,7 +26,7 @@ class FetchLog(_message.Message):
     def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., position: _Optional[int] = ...) -> None: ...
 
 class LogEntry(_message.Message):
-    __slots__ = ("order_key", "envelope", "first_offset", "outcomes", "protocol", "besides", "bases", "news")
+    __slots__ = ("order_key", "envelope", "first_offset", "outcomes", "protocol", "besides", "bases", "news", "dropped")
     ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
     ENVELOPE_FIELD_NUMBER: _ClassVar[int]
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
@@ -105,6 +35,7 @@ class LogEntry(_message.Message):
     BESIDES_FIELD_NUMBER: _ClassVar[int]
     BASES_FIELD_NUMBER: _ClassVar[int]
     NEWS_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
     order_key: bytes
     envelope: _common_pb2.Envelope
     first_offset: int
@@ -113,7 +44,8 @@ class LogEntry(_message.Message):
     besides: bytes
     bases: _containers.RepeatedScalarFieldContainer[int]
     news: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, order_key: _Optional[bytes] = ..., envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., first_offset: _Optional[int] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., protocol: _Optional[bytes] = ..., besides: _Optional[bytes] = ..., bases: _Optional[_Iterable[int]] = ..., news: _Optional[_Iterable[int]] = ...) -> None: ...
+    dropped: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, order_key: _Optional[bytes] = ..., envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., first_offset: _Optional[int] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., protocol: _Optional[bytes] = ..., besides: _Optional[bytes] = ..., bases: _Optional[_Iterable[int]] = ..., news: _Optional[_Iterable[int]] = ..., dropped: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class LogChunk(_message.Message):
     __slots__ = ("group", "configuration", "position", "entries", "head", "begins", "checksum")
@@ -251,82 +183,6 @@ class SnapshotPart(_message.Message):
     checksum: int
     def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., token: _Optional[int] = ..., part: _Optional[int] = ..., parts: _Optional[int] = ..., data: _Optional[bytes] = ..., checksum: _Optional[int] = ...) -> None: ...
 
-class HandOverAsk(_message.Message):
-    __slots__ = ("group", "configuration", "after")
-    GROUP_FIELD_NUMBER: _ClassVar[int]
-    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
-    AFTER_FIELD_NUMBER: _ClassVar[int]
-    group: str
-    configuration: int
-    after: bytes
-    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., after: _Optional[bytes] = ...) -> None: ...
-
-class HandedOver(_message.Message):
-    __slots__ = ("envelope", "rec_ts", "entry", "sn")
-    ENVELOPE_FIELD_NUMBER: _ClassVar[int]
-    REC_TS_FIELD_NUMBER: _ClassVar[int]
-    ENTRY_FIELD_NUMBER: _ClassVar[int]
-    SN_FIELD_NUMBER: _ClassVar[int]
-    envelope: _common_pb2.Envelope
-    rec_ts: int
-    entry: int
-    sn: int
-    def __init__(self, envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., rec_ts: _Optional[int] = ..., entry: _Optional[int] = ..., sn: _Optional[int] = ...) -> None: ...
-
-class HandOver(_message.Message):
-    __slots__ = ("group", "configuration", "whole", "clock", "position", "envelopes", "after", "more", "idle")
-    GROUP_FIELD_NUMBER: _ClassVar[int]
-    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
-    WHOLE_FIELD_NUMBER: _ClassVar[int]
-    CLOCK_FIELD_NUMBER: _ClassVar[int]
-    POSITION_FIELD_NUMBER: _ClassVar[int]
-    ENVELOPES_FIELD_NUMBER: _ClassVar[int]
-    AFTER_FIELD_NUMBER: _ClassVar[int]
-    MORE_FIELD_NUMBER: _ClassVar[int]
-    IDLE_FIELD_NUMBER: _ClassVar[int]
-    group: str
-    configuration: int
-    whole: bool
-    clock: int
-    position: int
-    envelopes: _containers.RepeatedCompositeFieldContainer[HandedOver]
-    after: bytes
-    more: bool
-    idle: bool
-    def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ..., whole: _Optional[bool] = ..., clock: _Optional[int] = ..., position: _Optional[int] = ..., envelopes: _Optional[_Iterable[_Union[HandedOver, _Mapping]]] = ..., after: _Optional[bytes] = ..., more: _Optional[bool] = ..., idle: _Optional[bool] = ...) -> None: ...
-
-class GroupStamp(_message.Message):
-    __slots__ = ("group", "rec_ts", "entry")
-    GROUP_FIELD_NUMBER: _ClassVar[int]
-    REC_TS_FIELD_NUMBER: _ClassVar[int]
-    ENTRY_FIELD_NUMBER: _ClassVar[int]
-    group: str
-    rec_ts: int
-    entry: int
-    def __init__(self, group: _Optional[str] = ..., rec_ts: _Optional[int] = ..., entry: _Optional[int] = ...) -> None: ...
-
-class StampedRecord(_message.Message):
-    __slots__ = ("envelope", "rec_ts", "stamps")
-    ENVELOPE_FIELD_NUMBER: _ClassVar[int]
-    REC_TS_FIELD_NUMBER: _ClassVar[int]
-    STAMPS_FIELD_NUMBER: _ClassVar[int]
-    envelope: _common_pb2.Envelope
-    rec_ts: int
-    stamps: _containers.RepeatedCompositeFieldContainer[GroupStamp]
-    def __init__(self, envelope: _Optional[_Union[_common_pb2.Envelope, _Mapping]] = ..., rec_ts: _Optional[int] = ..., stamps: _Optional[_Iterable[_Union[GroupStamp, _Mapping]]] = ...) -> None: ...
-
-class StartedRecord(_message.Message):
-    __slots__ = ("configuration", "clock", "position", "is_kept")
-    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
-    CLOCK_FIELD_NUMBER: _ClassVar[int]
-    POSITION_FIELD_NUMBER: _ClassVar[int]
-    IS_KEPT_FIELD_NUMBER: _ClassVar[int]
-    configuration: int
-    clock: int
-    position: int
-    is_kept: bool
-    def __init__(self, configuration: _Optional[int] = ..., clock: _Optional[int] = ..., position: _Optional[int] = ..., is_kept: _Optional[bool] = ...) -> None: ...
-
 class PositionRecord(_message.Message):
     __slots__ = ("position", "offset", "order_key")
     POSITION_FIELD_NUMBER: _ClassVar[int]
@@ -336,14 +192,6 @@ class PositionRecord(_message.Message):
     offset: int
     order_key: bytes
     def __init__(self, position: _Optional[int] = ..., offset: _Optional[int] = ..., order_key: _Optional[bytes] = ...) -> None: ...
-
-class EnvelopeDecided(_message.Message):
-    __slots__ = ("id", "order_key")
-    ID_FIELD_NUMBER: _ClassVar[int]
-    ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
-    id: bytes
-    order_key: bytes
-    def __init__(self, id: _Optional[bytes] = ..., order_key: _Optional[bytes] = ...) -> None: ...
 
 class EnvelopeDelivered(_message.Message):
     __slots__ = ("id", "group", "order_key", "outcomes", "protocol", "besides", "bases")
@@ -362,16 +210,6 @@ class EnvelopeDelivered(_message.Message):
     besides: bytes
     bases: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ..., order_key: _Optional[bytes] = ..., outcomes: _Optional[_Iterable[_Union[_common_pb2.RangeOutcome, _Mapping]]] = ..., protocol: _Optional[bytes] = ..., besides: _Optional[bytes] = ..., bases: _Optional[_Iterable[int]] = ...) -> None: ...
-
-class EnvelopeDurable(_message.Message):
-    __slots__ = ("id", "group", "configuration")
-    ID_FIELD_NUMBER: _ClassVar[int]
-    GROUP_FIELD_NUMBER: _ClassVar[int]
-    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
-    id: bytes
-    group: str
-    configuration: int
-    def __init__(self, id: _Optional[bytes] = ..., group: _Optional[str] = ..., configuration: _Optional[int] = ...) -> None: ...
 
 class StartAt(_message.Message):
     __slots__ = ("offset", "earliest", "latest", "stored_ms", "last")
@@ -441,8 +279,16 @@ class DescribeReplicaRequest(_message.Message):
     stored_ms: int
     def __init__(self, group: _Optional[str] = ..., stored_ms: _Optional[int] = ...) -> None: ...
 
+class ReplicaFact(_message.Message):
+    __slots__ = ("name", "value")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    value: str
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+
 class DescribeReplicaResponse(_message.Message):
-    __slots__ = ("first_offset", "next_offset", "bytes", "position", "damaged_records", "repaired_entries", "damaged_entries", "view", "token_holder", "counts", "stored_offset")
+    __slots__ = ("first_offset", "next_offset", "bytes", "position", "damaged_records", "repaired_entries", "damaged_entries", "stored_offset", "protocol", "facts", "facts_number", "orderer")
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -450,10 +296,11 @@ class DescribeReplicaResponse(_message.Message):
     DAMAGED_RECORDS_FIELD_NUMBER: _ClassVar[int]
     REPAIRED_ENTRIES_FIELD_NUMBER: _ClassVar[int]
     DAMAGED_ENTRIES_FIELD_NUMBER: _ClassVar[int]
-    VIEW_FIELD_NUMBER: _ClassVar[int]
-    TOKEN_HOLDER_FIELD_NUMBER: _ClassVar[int]
-    COUNTS_FIELD_NUMBER: _ClassVar[int]
     STORED_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    FACTS_FIELD_NUMBER: _ClassVar[int]
+    FACTS_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    ORDERER_FIELD_NUMBER: _ClassVar[int]
     first_offset: int
     next_offset: int
     bytes: int
@@ -461,11 +308,12 @@ class DescribeReplicaResponse(_message.Message):
     damaged_records: int
     repaired_entries: int
     damaged_entries: int
-    view: int
-    token_holder: str
-    counts: _containers.RepeatedScalarFieldContainer[int]
     stored_offset: int
-    def __init__(self, first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., bytes: _Optional[int] = ..., position: _Optional[int] = ..., damaged_records: _Optional[int] = ..., repaired_entries: _Optional[int] = ..., damaged_entries: _Optional[int] = ..., view: _Optional[int] = ..., token_holder: _Optional[str] = ..., counts: _Optional[_Iterable[int]] = ..., stored_offset: _Optional[int] = ...) -> None: ...
+    protocol: bytes
+    facts: _containers.RepeatedCompositeFieldContainer[ReplicaFact]
+    facts_number: int
+    orderer: str
+    def __init__(self, first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., bytes: _Optional[int] = ..., position: _Optional[int] = ..., damaged_records: _Optional[int] = ..., repaired_entries: _Optional[int] = ..., damaged_entries: _Optional[int] = ..., stored_offset: _Optional[int] = ..., protocol: _Optional[bytes] = ..., facts: _Optional[_Iterable[_Union[ReplicaFact, _Mapping]]] = ..., facts_number: _Optional[int] = ..., orderer: _Optional[str] = ...) -> None: ...
 
 class ReadEntryRequest(_message.Message):
     __slots__ = ("group", "position")
@@ -480,3 +328,19 @@ class ReadEntryResponse(_message.Message):
     ENTRY_FIELD_NUMBER: _ClassVar[int]
     entry: bytes
     def __init__(self, entry: _Optional[bytes] = ...) -> None: ...
+
+class WaitingEnvelope(_message.Message):
+    __slots__ = ("id", "domain", "groups", "stage", "waited_ms", "blocked_on")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    WAITED_MS_FIELD_NUMBER: _ClassVar[int]
+    BLOCKED_ON_FIELD_NUMBER: _ClassVar[int]
+    id: bytes
+    domain: str
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    stage: str
+    waited_ms: int
+    blocked_on: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, id: _Optional[bytes] = ..., domain: _Optional[str] = ..., groups: _Optional[_Iterable[str]] = ..., stage: _Optional[str] = ..., waited_ms: _Optional[int] = ..., blocked_on: _Optional[_Iterable[str]] = ...) -> None: ...

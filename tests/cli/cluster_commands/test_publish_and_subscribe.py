@@ -102,7 +102,10 @@ def test_acknowledgements_move_the_cursor(group: str) -> None:
     document("publish", group, "--lines", stdin="a\nb\nc\n")
     first = lines_of(group, "--cursor", "reader", "--from", "earliest", "--ack", "--limit", "2")
     assert [delivery["payload"] for delivery in first] == ["a", "b"]
-    assert document("cursor", "list", group)[0]["offset"] == 2
+    (cursor,) = document("cursor", "list", group)
+    assert (cursor["offset"], cursor["behind"]) == (2, 1)
+    assert cursor["oldest_s"] >= 0
+    assert "oldest" in text("cursor", "list", group)
     assert [delivery["payload"] for delivery in lines_of(group, "--cursor", "reader", "--until-end")] == ["c"]
     assert document("cursor", "list", group)[0]["offset"] == 2
 

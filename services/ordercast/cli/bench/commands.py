@@ -24,7 +24,7 @@ from ordercast.cli.output import Json, err, print_json
 
 if TYPE_CHECKING:
     from ordercast.bench.agenda import Agenda
-    from ordercast.bench.plan import Plan
+    from ordercast.bench.plan import BenchPlan
 
 app = typer.Typer(
     help="Measure a cluster of real processes on this machine, with durable settings.", no_args_is_help=True
@@ -45,7 +45,7 @@ ROWS_BESIDE_PEERS = "random-64,random-8,random-1,same,random,groups-1,groups-64"
 @app.command("run", short_help="Our own cluster: throughput, latency, processor time.")
 @on_cluster
 def run(
-    plan: "Plan",
+    plan: "BenchPlan",
     patterns: Annotated[str, typer.Option(help=PATTERNS_HELP)] = ROWS_OF_OWN,
     in_flight: InFlight = "1,64,1024",
     seconds: Seconds = 10.0,
@@ -70,7 +70,7 @@ def run(
 @app.command("compare", short_help="The same beside etcd and NATS, in turns, with goals.")
 @on_cluster
 def compare(
-    plan: "Plan",
+    plan: "BenchPlan",
     against: Annotated[str, typer.Option(help="Other systems, with commas: `etcd`, `nats`.")] = ",".join(PEERS),
     patterns: Annotated[
         str, typer.Option(help=f"{PATTERNS_HELP} In some of them only our own is measured.")
@@ -121,7 +121,7 @@ def checked_peers(text: str) -> tuple[str, ...]:
     return peers
 
 
-def checked_patterns(text: str, plan: "Plan", default: str = "") -> tuple[str, ...]:
+def checked_patterns(text: str, plan: "BenchPlan", default: str = "") -> tuple[str, ...]:
     """Of the default, those that the domain can have."""
     from ordercast.bench.plan import RANDOM_SETS, is_pattern
 
@@ -150,22 +150,22 @@ def check_comparable(patterns: Sequence[str], peers: Sequence[str]) -> None:
 
 @app.command("overload", short_help="Ten times more than the cluster can order.")
 @on_cluster
-def overload(plan: "Plan", seconds: Seconds = 4.0, save: Save = None, json: Json = False) -> None:
+def overload(plan: "BenchPlan", seconds: Seconds = 4.0, save: Save = None, json: Json = False) -> None:
     """Offer ten times what the cluster can order, and see what is left, and how soon all is as before.
 
     Example: `ordercast bench overload --seconds 2`
     """
     from ordercast.bench import overload as measured
-    from ordercast.bench.report import Report
+    from ordercast.bench.report import BenchReport
 
     timed = lasting(plan, seconds)
-    report(lambda say: Report("overload", measured.measure(timed, say), timed), save, json)
+    report(lambda say: BenchReport("overload", measured.measure(timed, say), timed), save, json)
 
 
 @app.command("replay", short_help="How fast a long log is read from its beginning.")
 @on_cluster
 def replay(
-    plan: "Plan",
+    plan: "BenchPlan",
     messages: Annotated[int, typer.Option(min=2, help="So long is the log in the end.")] = 1_000_000,
     save: Save = None,
     json: Json = False,
@@ -176,12 +176,12 @@ def replay(
     """
     from ordercast.bench import long_replay
     from ordercast.bench.goals import of_replays
-    from ordercast.bench.report import Report
+    from ordercast.bench.report import BenchReport
     from ordercast.bench.trial import Say
 
-    def measure(say: Say) -> Report:
+    def measure(say: Say) -> BenchReport:
         replays = long_replay.run(plan, messages, say)
-        return Report("replay", [asdict(each) for each in replays], plan, of_replays(replays))
+        return BenchReport("replay", [asdict(each) for each in replays], plan, of_replays(replays))
 
     report(measure, save, json)
 
@@ -189,7 +189,7 @@ def replay(
 @app.command("stages", short_help="Where a message's time goes.")
 @on_cluster
 def stages(
-    plan: "Plan",
+    plan: "BenchPlan",
     in_flight: InFlight = "1,64,1024",
     # Processes remember a few thousand envelopes.
     seconds: Annotated[float, typer.Option(min=0.1, max=5.0, help="How long each row is measured.")] = 4.0,
@@ -201,16 +201,16 @@ def stages(
     Example: `ordercast bench stages --in-flight 1,64`
     """
     from ordercast.bench import stages as measured
-    from ordercast.bench.report import Report
+    from ordercast.bench.report import BenchReport
 
     timed, depths = lasting(plan, seconds), checked_depths(in_flight)
-    report(lambda say: Report("stages", measured.measure(timed, depths, say), timed), save, json)
+    report(lambda say: BenchReport("stages", measured.measure(timed, depths, say), timed), save, json)
 
 
 @app.command("profile", short_help="Where the servers' processor time goes.")
 @on_cluster
 def profile(
-    plan: "Plan",
+    plan: "BenchPlan",
     pattern: Annotated[str, typer.Option(help="As in `bench run`.")] = "same",
     in_flight: Annotated[int, typer.Option(min=1, help="Messages without a receipt.")] = 1024,
     seconds: Seconds = 10.0,
@@ -222,18 +222,18 @@ def profile(
     Example: `ordercast bench profile --in-flight 64 --seconds 5`
     """
     from ordercast.bench import cpu_profile
-    from ordercast.bench.report import Report
+    from ordercast.bench.report import BenchReport
 
     timed = lasting(plan, seconds)
     if len(checked_patterns(pattern, plan)) > 1:
         raise typer.BadParameter("--pattern takes one")
-    report(lambda say: Report("profile", cpu_profile.run(timed, pattern, in_flight, say), timed), save, json)
+    report(lambda say: BenchReport("profile", cpu_profile.run(timed, pattern, in_flight, say), timed), save, json)
 
 
 @app.command("telemetry", short_help="What telemetry costs the servers.")
 @on_cluster
 def telemetry(
-    plan: "Plan",
+    plan: "BenchPlan",
     in_flight: InFlight = "1,64,1024",
     seconds: Annotated[
         float, typer.Option(min=12.0, help="How long each cluster is measured, in turns of a second.")
@@ -247,14 +247,14 @@ def telemetry(
     """
     from ordercast.bench import telemetry_cost
     from ordercast.bench.goals import of_telemetry
-    from ordercast.bench.report import Report
+    from ordercast.bench.report import BenchReport
     from ordercast.bench.trial import Say
 
     timed, depths = lasting(plan, seconds), checked_depths(in_flight)
 
-    def measure(say: Say) -> Report:
+    def measure(say: Say) -> BenchReport:
         entries = telemetry_cost.measure(timed, depths, say)
-        return Report("telemetry", entries, timed, of_telemetry(entries))
+        return BenchReport("telemetry", entries, timed, of_telemetry(entries))
 
     report(measure, save, json)
 

@@ -10,7 +10,7 @@ from ordercast.cli.exit_codes import ExitCode, fail
 from ordercast.cli.output import err, print_json
 
 if TYPE_CHECKING:
-    from ordercast.bench.report import Report
+    from ordercast.bench.report import BenchReport
     from ordercast.bench.trial import Say
 
 HOW_TO_INSTALL = "pip install 'ordercast[bench]', or `make bench` in a checkout"
@@ -45,7 +45,7 @@ def exit_codes() -> Iterator[None]:
         fail(ExitCode.UNAVAILABLE, str(error))
 
 
-def report(measure: Callable[["Say"], "Report"], save: Path | None, json: bool) -> None:
+def report(measure: Callable[["Say"], "BenchReport"], save: Path | None, json: bool) -> None:
     from ordercast.bench.saving import save_report
     from ordercast.cli.bench.showing import show_report
 

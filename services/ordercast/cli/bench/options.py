@@ -25,7 +25,7 @@ from ordercast.core.level import LEVEL
 from ordercast.protocols.catalogue import DEFAULT
 
 if TYPE_CHECKING:
-    from ordercast.bench.plan import Plan
+    from ordercast.bench.plan import BenchPlan
 
 #: Groups that each message goes to, where a message can go to several.
 GROUPS = 2
@@ -102,15 +102,15 @@ def _plan_of(
     protocol: str,
     shared: bool,
     ordering: str | None,
-) -> "Plan":
-    from ordercast.bench.plan import Plan
+) -> "BenchPlan":
+    from ordercast.bench.plan import BenchPlan
 
     chosen = checked_protocol(protocol)
     chosen_ordering = checked_ordering(chosen, ordering)
     if replicas > nodes:
         raise typer.BadParameter(f"{nodes} nodes cannot hold {replicas} replicas")
     groups = _checked_groups(groups, chosen, chosen_ordering)
-    return Plan(nodes, groups, replicas, size, protocol=protocol, ordering=chosen_ordering, shared=shared)
+    return BenchPlan(nodes, groups, replicas, size, protocol=protocol, ordering=chosen_ordering, shared=shared)
 
 
 def _checked_groups(groups: int | None, protocol: core.Protocol, ordering: str) -> int:
@@ -150,5 +150,5 @@ def checked_depths(text: str) -> tuple[int, ...]:
     return tuple(sorted({int(depth) for depth in depths}))
 
 
-def lasting(plan: "Plan", seconds: float, messages: int | None = None) -> "Plan":
+def lasting(plan: "BenchPlan", seconds: float, messages: int | None = None) -> "BenchPlan":
     return replace(plan, seconds=seconds, messages=messages)

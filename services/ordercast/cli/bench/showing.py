@@ -10,13 +10,13 @@ from ordercast.protocols.catalogue import DEFAULT
 
 if TYPE_CHECKING:
     from ordercast.bench import during as changes
-    from ordercast.bench.comparison import Result
-    from ordercast.bench.report import Report
+    from ordercast.bench.comparison import ComparisonResult
+    from ordercast.bench.report import BenchReport
 
 Entries = Any
 
 
-def show_rows(result: "Result") -> None:
+def show_rows(result: "ComparisonResult") -> None:
     plan = result.agenda.plan
     protocol = "" if plan.protocol == DEFAULT.name else plan.protocol_text
     for rows in table.rows_tables(result.rows, protocol):
@@ -28,7 +28,7 @@ def show_rows(result: "Result") -> None:
         out.print(table.goals_table(goals))
 
 
-def show_report(report: "Report") -> None:
+def show_report(report: "BenchReport") -> None:
     for shown in SHOWN[report.name](report.entries):
         out.print(shown, highlight=False)
     if report.goals:
@@ -54,7 +54,7 @@ SHOWN: dict[str, Callable[[Entries], Any]] = {
 }
 
 
-def show_changes(result: "changes.Result") -> None:
+def show_changes(result: "changes.DuringResult") -> None:
     for change in result.changes:
         out.print(table.change_table(change))
         out.print(table.change_line(change), highlight=False, soft_wrap=True)

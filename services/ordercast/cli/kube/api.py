@@ -44,7 +44,7 @@ class KubeError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ApiPlace:
     """A namespace, and how its API server is reached (`kubernetes.client.Configuration`)."""
 
     namespace: str
@@ -66,7 +66,7 @@ class Objects:
 # ------------------------------------------------------------------------------------------------------ where
 
 
-def find_place(kubeconfig: Path | None, context: str | None, namespace: str | None) -> Place:
+def find_place(kubeconfig: Path | None, context: str | None, namespace: str | None) -> ApiPlace:
     """As kubectl decides: what is given, else the current context, else the pod that this runs in."""
     if importlib.util.find_spec("kubernetes") is None:
         raise KubeError(ExitCode.USAGE, "this needs the package kubernetes: pip install 'ordercast[cli,k8s]'")
@@ -93,15 +93,15 @@ def _is_pod_without_kubeconfig() -> bool:
     return "KUBERNETES_SERVICE_HOST" in os.environ and not there
 
 
-def _by_account(namespace: str | None) -> Place:
+def _by_account(namespace: str | None) -> ApiPlace:
     """Of the pod that this runs in."""
     from ordercast.runtime.kubernetes.endpoint_slices import ACCOUNT, in_cluster
 
     own = (ACCOUNT / "namespace").read_text().strip() or NAMESPACE_DEFAULT
-    return Place(namespace or own, in_cluster())
+    return ApiPlace(namespace or own, in_cluster())
 
 
-def _by_kubeconfig(file: str | None, context: str | None, namespace: str | None) -> Place:
+def _by_kubeconfig(file: str | None, context: str | None, namespace: str | None) -> ApiPlace:
     from kubernetes.client import Configuration
     from kubernetes.config import ConfigException, list_kube_config_contexts, load_kube_config
 
@@ -112,7 +112,7 @@ def _by_kubeconfig(file: str | None, context: str | None, namespace: str | None)
     configuration = Configuration()
     # Tokens that it had to fetch are not written back: this command changes nothing.
     load_kube_config(file, context, configuration, persist_config=False)
-    return Place(namespace or chosen["context"].get("namespace") or NAMESPACE_DEFAULT, configuration)
+    return ApiPlace(namespace or chosen["context"].get("namespace") or NAMESPACE_DEFAULT, configuration)
 
 
 def _names(contexts: list[Any]) -> str:
@@ -122,7 +122,7 @@ def _names(contexts: list[Any]) -> str:
 # ----------------------------------------------------------------------------------------------------- listing
 
 
-def list_objects(place: Place, timeout_s: float) -> Objects:
+def list_objects(place: ApiPlace, timeout_s: float) -> Objects:
     """All that is Ordercast's in the namespace, and warnings. Of some kinds one can do without."""
     from kubernetes.client import ApiClient
 
@@ -137,7 +137,7 @@ def list_objects(place: Place, timeout_s: float) -> Objects:
     return found
 
 
-def _list(client: Any, place: Place, kind: str, timeout_s: float) -> list[Object] | None:
+def _list(client: Any, place: ApiPlace, kind: str, timeout_s: float) -> list[Object] | None:
     """None of what we may not see, unless it is pods: without them there is nothing to say."""
     import kubernetes.client
 
@@ -160,7 +160,7 @@ def _list(client: Any, place: Place, kind: str, timeout_s: float) -> list[Object
 
 
 @contextmanager
-def api_errors(place: Place) -> Iterator[None]:
+def api_errors(place: ApiPlace) -> Iterator[None]:
     """What the client, its transport and JSON raise becomes one kind of error, in one line."""
     from kubernetes.client import ApiException
     from urllib3.exceptions import HTTPError
@@ -177,7 +177,7 @@ def api_errors(place: Place) -> Iterator[None]:
         raise KubeError(ExitCode.UNAVAILABLE, text) from error
 
 
-def _refusal(place: Place, status: int, body: str | bytes) -> KubeError:
+def _refusal(place: ApiPlace, status: int, body: str | bytes) -> KubeError:
     """With the reason that the API server gives, if it gives one."""
     try:
         why = str(json.loads(body)["message"])

@@ -12,7 +12,7 @@ import typer
 from ordercast.cli.cluster_health import ClusterHealth, document_of, print_health, read
 from ordercast.cli.connection import Connection, connected
 from ordercast.cli.exit_codes import ExitCode, fail
-from ordercast.cli.kube.api import KubeError, Object, Objects, Place, find_place, list_objects
+from ordercast.cli.kube.api import ApiPlace, KubeError, Object, Objects, find_place, list_objects
 from ordercast.cli.kube.belongings import Belongings, judge_belongings
 from ordercast.cli.kube.forward import Tunnel
 from ordercast.cli.kube.metrics import WaitingEnvelopes, judge_leader, read_pages, waiting_document, waiting_row
@@ -89,7 +89,7 @@ Gateway = Annotated[
 class Installation:
     """All that is known of one, and what is to be said about it."""
 
-    place: Place
+    place: ApiPlace
     release: str
     objects: Objects
     workloads: Workloads
@@ -141,7 +141,7 @@ def status(
 # ------------------------------------------------------------------------------------------------------ looking
 
 
-def _look(place: Place, wanted: str | None, timeout_s: float) -> Installation:
+def _look(place: ApiPlace, wanted: str | None, timeout_s: float) -> Installation:
     """What Kubernetes knows."""
     everything = list_objects(place, timeout_s)
     release = choose_release(everything, wanted, place.namespace)

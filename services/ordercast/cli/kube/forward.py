@@ -12,14 +12,14 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import Any
 
-from ordercast.cli.kube.api import KubeError, Place, api_errors
+from ordercast.cli.kube.api import ApiPlace, KubeError, api_errors
 
 HOST = "127.0.0.1"
 PIECE_BYTES = 64 << 10
 
 
 @contextlib.contextmanager
-def pod_socket(place: Place, pod: str, port: int, timeout_s: float) -> Iterator[Any]:
+def pod_socket(place: ApiPlace, pod: str, port: int, timeout_s: float) -> Iterator[Any]:
     """A connection to a port of a pod. KubeError if there is none, or if it ended because the pod refused it."""
     with api_errors(place):
         forwarded = _forwarded_within(place, pod, port, timeout_s)
@@ -33,7 +33,7 @@ def pod_socket(place: Place, pod: str, port: int, timeout_s: float) -> Iterator[
         forwarded.close()
 
 
-def _forwarded_within(place: Place, pod: str, port: int, timeout_s: float) -> Any:
+def _forwarded_within(place: ApiPlace, pod: str, port: int, timeout_s: float) -> Any:
     """Kubernetes' client would wait for a silent API server for ever: it does so in a thread that can be left."""
     opened: Future[Any] = Future()
 
@@ -51,7 +51,7 @@ def _forwarded_within(place: Place, pod: str, port: int, timeout_s: float) -> An
     return opened.result()
 
 
-def _forwarded(place: Place, pod: str, port: int) -> Any:
+def _forwarded(place: ApiPlace, pod: str, port: int) -> Any:
     from kubernetes.client import ApiClient, CoreV1Api
     from kubernetes.stream import portforward
 
@@ -91,7 +91,7 @@ def _keep_the_end(forwarded: Any, port: int) -> None:
 class Tunnel:
     """A local port that stands for a pod's. What is dialled there goes to the pod."""
 
-    place: Place
+    place: ApiPlace
     pod: str
     port: int
     timeout_s: float

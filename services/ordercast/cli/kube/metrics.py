@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from ordercast.cli.kube.api import KubeError, Object, Place, one_line
+from ordercast.cli.kube.api import ApiPlace, KubeError, Object, one_line
 from ordercast.cli.kube.forward import HOST, pod_socket
 from ordercast.cli.kube.release import arguments_of, name_of, port_of
 from ordercast.telemetry.schema import names
@@ -49,7 +49,7 @@ class Said:
 # ------------------------------------------------------------------------------------------------------ reading
 
 
-def read_pages(place: Place, pods: list[Object], timeout_s: float) -> Said:
+def read_pages(place: ApiPlace, pods: list[Object], timeout_s: float) -> Said:
     """Of those pods that run processes of the cluster. Some at once, and all within the time."""
     asked = [pod for pod in pods if arguments_of(pod)[:1] == ["serve"] and port_of(pod, "metrics") is not None]
     until = time.monotonic() + timeout_s
@@ -68,7 +68,7 @@ def read_pages(place: Place, pods: list[Object], timeout_s: float) -> Said:
     return said_by(pages, [name_of(pod) for pod in asked if "membership" in arguments_of(pod)])
 
 
-def _page(place: Place, pod: Object, timeout_s: float) -> str:
+def _page(place: ApiPlace, pod: Object, timeout_s: float) -> str:
     """Through the same door as to gateways: no NetworkPolicy closes it, and no other permission is needed."""
     port = port_of(pod, "metrics") or 0
     with pod_socket(place, name_of(pod), port, timeout_s) as connection:

@@ -72,5 +72,5 @@ class Configurations:
             return f"not yet started on {', '.join(group.starting)}"
         return ""
 
-    def lines(self, group: "Group", token_holder: str) -> list[tuple[str, str]]:
+    def lines(self, group: "Group") -> list[tuple[str, str]]:
         return [("configuration", str(group.configuration)), ("acceptors", ", ".join(group.acceptors))]

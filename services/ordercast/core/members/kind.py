@@ -77,7 +77,7 @@ class Kind(Interface):
         """What is under way, in a few words; empty if nothing is."""
         ...
 
-    def lines(self, group: "Group", token_holder: str) -> list[tuple[str, str]]:
+    def lines(self, group: "Group") -> list[tuple[str, str]]:
         """What there is to see of its configurations, with a heading each."""
         ...
 

@@ -114,7 +114,7 @@ class Views:
             parts.append(f"left out: {', '.join(left_out)}")
         return "; ".join(parts)
 
-    def lines(self, group: "Group", token_holder: str) -> list[tuple[str, str]]:
+    def lines(self, group: "Group") -> list[tuple[str, str]]:
         lines = [("view", f"{group.configuration}, {progress_of(group)}"), ("members", members_text(group))]
         if group.HasField("previous"):
             lines.append(("last complete", f"{group.previous.number}: {', '.join(group.previous.replicas)}"))
@@ -124,5 +124,4 @@ class Views:
             lines.append(("leaving", ", ".join(group.leaving)))
         if list(group.placement) != list(group.replicas):
             lines.append(("placement", ", ".join(group.placement)))
-        lines.append(("token", token_holder or "-"))
         return lines

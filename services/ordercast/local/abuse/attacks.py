@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from ordercast.local.abuse.target import Tally, Target, hold_connections, repeat, repeat_call
+from ordercast.local.abuse.target import AttemptTally, Target, hold_connections, repeat, repeat_call
 from ordercast.v1.common_pb2 import Message
 from ordercast.v1.gateway_pb2 import (
     CreateGroupRequest,
@@ -39,7 +39,7 @@ class Attack:
     name: str
     #: For people.
     what: str
-    play: Callable[[Target], Awaitable[Tally]]
+    play: Callable[[Target], Awaitable[AttemptTally]]
     #: What a node may keep of it. State that the attacker is entitled to (producers, groups) is not free.
     rss_mb_more_max: float = 50.0
     #: How many attempts are a whole attack; a short run makes a tenth of them.
@@ -52,7 +52,7 @@ def publish_request(target: Target, **fields: object) -> PublishRequest:
     return PublishRequest(**{**usual, "messages": [Message(payload=b"x")], **fields})  # type: ignore[arg-type]
 
 
-async def huge_tokens(target: Target) -> Tally:
+async def huge_tokens(target: Target) -> AttemptTally:
     part = TOKEN_PART_BYTES.to_bytes(2, "big") + bytes(TOKEN_PART_BYTES)
     tokens = itertools.cycle(TOKEN_MARK + part * (size // len(part)) for size in (2 * MIB, 48 << 10))
     return await repeat(
@@ -60,24 +60,24 @@ async def huge_tokens(target: Target) -> Tally:
     )
 
 
-async def compressed_bombs(target: Target) -> Tally:
+async def compressed_bombs(target: Target) -> AttemptTally:
     request = publish_request(target, messages=[Message(payload=bytes(30 * MIB))])
     return await repeat(target, lambda stub: stub.Publish(request), at_once=3, compression=grpc.Compression.Gzip)
 
 
-async def refused_publishes(target: Target) -> Tally:
+async def refused_publishes(target: Target) -> AttemptTally:
     request = publish_request(target, messages=[Message(payload=bytes(MIB + MIB // 10))])
     return await repeat(target, lambda stub: stub.Publish(request), at_once=4)
 
 
-async def long_open_tokens(target: Target) -> Tally:
+async def long_open_tokens(target: Target) -> AttemptTally:
     token = bytes(MIB // 2)
     return await repeat(
         target, lambda stub: stub.Publish(publish_request(target, messages=[], open_token=token + os.urandom(16)))
     )
 
 
-async def new_producers(target: Target) -> Tally:
+async def new_producers(target: Target) -> AttemptTally:
     """A stream that takes no notice of credits, and never uses a producer twice."""
     per_frame = 64
 
@@ -93,7 +93,7 @@ async def new_producers(target: Target) -> Tally:
     return await repeat(target, flood)
 
 
-async def unknown_groups(target: Target) -> Tally:
+async def unknown_groups(target: Target) -> AttemptTally:
     numbers = itertools.count()
 
     def names() -> Iterator[list[str]]:
@@ -106,7 +106,7 @@ async def unknown_groups(target: Target) -> Tally:
     return await repeat(target, lambda stub: stub.Publish(publish_request(target, groups=next(lists))))
 
 
-async def malformed_requests(target: Target) -> Tally:
+async def malformed_requests(target: Target) -> AttemptTally:
     """Bytes that are no message, to every method that takes one request."""
     methods = itertools.cycle(
         ("Publish", "CreateGroup", "SetCursor", "DescribeGroup", "ChangeReplicas", "ListCursors")
@@ -120,7 +120,7 @@ async def malformed_requests(target: Target) -> Tally:
         return await repeat_call(target, call, at_once=8)
 
 
-async def cancelled_subscriptions(target: Target) -> Tally:
+async def cancelled_subscriptions(target: Target) -> AttemptTally:
     start = SubscribeStart(group=target.group, start=StartAt(earliest=True))
 
     async def subscribe_and_leave(stub: GatewayServiceStub) -> None:
@@ -132,7 +132,7 @@ async def cancelled_subscriptions(target: Target) -> Tally:
     return await repeat(target, subscribe_and_leave, at_once=32)
 
 
-async def all_cursors(target: Target) -> Tally:
+async def all_cursors(target: Target) -> AttemptTally:
     numbers = itertools.count()
 
     def set_cursor(stub: GatewayServiceStub) -> Awaitable[object]:
@@ -142,22 +142,22 @@ async def all_cursors(target: Target) -> Tally:
     return await repeat(target, set_cursor, at_once=64)
 
 
-async def many_groups_at_once(target: Target) -> Tally:
+async def many_groups_at_once(target: Target) -> AttemptTally:
     numbers = itertools.count()
     return await repeat(
         target, lambda stub: stub.CreateGroup(CreateGroupRequest(name=f"heap-{next(numbers)}")), at_once=256
     )
 
 
-async def idle_connections(target: Target) -> Tally:
+async def idle_connections(target: Target) -> AttemptTally:
     return await hold_connections(target, target.clients, count=4096)
 
 
-async def strangers_at_the_frames_port(target: Target) -> Tally:
+async def strangers_at_the_frames_port(target: Target) -> AttemptTally:
     return await hold_connections(target, target.frames, count=512)
 
 
-async def slow_readers_of_metrics(target: Target) -> Tally:
+async def slow_readers_of_metrics(target: Target) -> AttemptTally:
     return await hold_connections(target, target.metrics, count=256)
 
 
@@ -178,7 +178,7 @@ ATTACKS = (
 )
 
 
-def play(name: str, target: Target) -> Tally:
+def play(name: str, target: Target) -> AttemptTally:
     """In a process of its own, which runs when nobody else wants to.
 
     An attacker has a machine of its own. Here it shares one with the nodes, and what it takes from them by being
@@ -187,7 +187,7 @@ def play(name: str, target: Target) -> Tally:
     os.nice(LOWEST_PRIORITY)
     attack = next(attack for attack in ATTACKS if attack.name == name)
 
-    async def whole() -> Tally:
+    async def whole() -> AttemptTally:
         return await attack.play(target)
 
     return asyncio.run(whole())

@@ -31,7 +31,7 @@ class Target:
 
 
 @dataclass(slots=True)
-class Tally:
+class AttemptTally:
     """What came of the attempts."""
 
     attempts: int = 0
@@ -47,7 +47,7 @@ Attempt = Callable[[GatewayServiceStub], Awaitable[object]]
 
 async def repeat(
     target: Target, attempt: Attempt, at_once: int = 8, compression: grpc.Compression | None = None
-) -> Tally:
+) -> AttemptTally:
     """The attempt again and again, over one connection."""
     options = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
     async with grpc.aio.insecure_channel(target.clients, options=options, compression=compression) as channel:
@@ -55,8 +55,8 @@ async def repeat(
         return await repeat_call(target, lambda: attempt(stub), at_once)
 
 
-async def repeat_call(target: Target, call: Callable[[], Awaitable[object]], at_once: int) -> Tally:
-    tally = Tally()
+async def repeat_call(target: Target, call: Callable[[], Awaitable[object]], at_once: int) -> AttemptTally:
+    tally = AttemptTally()
     begun = time.monotonic()
 
     def is_over() -> bool:
@@ -84,7 +84,7 @@ def allow_many_connections() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-async def hold_connections(target: Target, address: str, count: int) -> Tally:
+async def hold_connections(target: Target, address: str, count: int) -> AttemptTally:
     """Connections that say nothing, and come again as soon as they are closed."""
     allow_many_connections()
     host, _, port = address.rpartition(":")

@@ -30,7 +30,7 @@ LOOK_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AttackRow:
     attack: str
     attempts: int
     refused: dict[str, int]
@@ -53,7 +53,7 @@ class Row:
 class AbuseTrial:
     """`scale` is the part of each attack's attempts that are made; `seconds`, how long each goes on at least."""
 
-    def __init__(self, directory: Path, seconds: float, scale: float, on_row: Callable[[Row], None]) -> None:
+    def __init__(self, directory: Path, seconds: float, scale: float, on_row: Callable[[AttackRow], None]) -> None:
         self.cluster = LocalCluster(directory, nodes=NODES)
         self.seconds = seconds
         self.scale = scale
@@ -65,14 +65,14 @@ class AbuseTrial:
         ]
         self.frames, self.metrics = f"{HOST}:{frames}", f"{HOST}:{metrics}"
 
-    def run(self, attacks: Sequence[Attack]) -> list[Row]:
+    def run(self, attacks: Sequence[Attack]) -> list[AttackRow]:
         with self.cluster:
             self.cluster.start()
             self.cluster.wait_healthy()
             create_groups(self.cluster.gateways, [HONEST_GROUP, ATTACKED_GROUP])
             return asyncio.run(self._play_all(attacks))
 
-    async def _play_all(self, attacks: Sequence[Attack]) -> list[Row]:
+    async def _play_all(self, attacks: Sequence[Attack]) -> list[AttackRow]:
         honest = Honest(self.cluster.gateways[0], HONEST_GROUP, HONEST_PER_SECOND)
         publishing = asyncio.create_task(honest.run())
         rows = []
@@ -85,7 +85,7 @@ class AbuseTrial:
             await asyncio.gather(publishing, return_exceptions=True)
         return rows
 
-    async def _play(self, attack: Attack, honest: Honest) -> Row:
+    async def _play(self, attack: Attack, honest: Honest) -> AttackRow:
         target = Target(
             self.cluster.gateways[0],
             self.frames,
@@ -119,7 +119,7 @@ class AbuseTrial:
             "log": self._log_mb() > log_before + LOG_MB_MORE_MAX,
             "died": len(self.cluster.running()) < NODES,
         }
-        return Row(
+        return AttackRow(
             attack=attack.name,
             attempts=tally.attempts,
             refused=tally.refused,

@@ -13,7 +13,7 @@ from ordercast.membership.refusals import precondition
 from ordercast.v1.membership_pb2 import Configuration, Group, GroupProgress, Node
 
 
-class Configurations:
+class ConfigurationChanges:
     """See kinds.kind.Kind."""
 
     restores_lost = True

@@ -12,7 +12,7 @@ from ordercast.membership.kinds.members import Cluster
 from ordercast.v1.membership_pb2 import Group, GroupProgress, Node
 
 
-class Kind(Protocol):
+class ChangeKind(Protocol):
     @property
     def restores_lost(self) -> bool:
         """Whether a member that lost what it had stored is taken in again by a change, perhaps in its own place.

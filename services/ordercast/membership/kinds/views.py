@@ -12,7 +12,7 @@ from ordercast.membership.refusals import precondition
 from ordercast.v1.membership_pb2 import Group, GroupProgress, Node
 
 
-class Views:
+class ViewChanges:
     """See kinds.kind.Kind."""
 
     restores_lost = False

@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Generic
 
+from ordercast.core.dropping import check_dropped
 from ordercast.core.ids import CLOCK_MAX
 from ordercast.core.machine import Deliver, Receive, ResetLog
 from ordercast.protocols.celllog import who
@@ -122,6 +123,8 @@ class Copying(ABC, Generic[R]):
         chunk: LogChunk = event.message
         replica = self.machine.log_given_to(chunk, event.source)
         check_piece(chunk, may_lack_checksum=self.may_lack_checksum)
+        for entry in chunk.entries:
+            check_dropped(replica.name, entry)
         self.check_entries(replica, chunk.entries)
         self.check_news(replica, chunk)
         self.heard(replica, event.source, chunk.head)

@@ -86,7 +86,7 @@ class GroupLog:
             self.offset += sum(span.count for span in outcome.spans if not span.duplicate)
             judged.append(outcome)
         if tally is not None:
-            self._move_ends(tally.ends)
+            self._move_ends(tally)
         return judged
 
     def complete(self, entry: LogEntry, groups: tuple[str, ...], sn: int) -> None:
@@ -97,8 +97,8 @@ class GroupLog:
             of_groups = zip(groups_within(self.name, header), entry.bases, strict=True)
             entry.news.extend([self._end_of(group) - base for group, base in of_groups])
 
-    def _move_ends(self, ends: dict[str, int]) -> None:
-        for group, end in ends.items():
+    def _move_ends(self, tally: Tally) -> None:
+        for group, end in zip(tally.groups, tally.ends, strict=True):
             if shares_cell(group) and end != self.ends.get(group, 0):
                 self.ends[group] = end
                 self._changes.append(group_end_record(self.name, group, end))

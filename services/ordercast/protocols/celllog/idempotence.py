@@ -33,7 +33,9 @@ from ordercast.protocols.celllog.places import (
     Places,
     appended,
     each,
+    end_of_first,
     first_of,
+    place_in_groups,
     place_of,
     without_first,
 )
@@ -193,28 +195,27 @@ class ProducerTable:
             low = max(first, place.first_sequence)
             high = min(end, fresh, place.end)
             if low < high:
-                outcome.spans.append(place.part(low, high))
+                outcome.spans.extend(place.parts(low, high))
         known = outcome.spans[0].first_sequence if outcome.spans else fresh
         if first < min(known, end):
             # Older than the window: certainly a duplicate, but its place is no longer known.
             outcome.spans.insert(0, Span(first_sequence=first, count=min(known, end) - first, duplicate=True))
         if fresh < end:
-            place = Place(fresh, end - fresh, offset, order_key)
-            outcome.spans.append(place.span())
+            there = fresh, end - fresh, offset, order_key
+            outcome.spans.add(first_sequence=fresh, count=end - fresh, first_offset=offset, order_key=order_key)
             if tally is None:
-                self._remember(key, state, place)
-                return
-            for run in tally.take(range_, fresh, end):
-                ahead = offset + run.first_sequence - fresh
-                self._remember(key, state, Place(*run[:2], ahead, order_key, run.offsets))
+                self._remember(key, state, Place(*there))
+            else:
+                self._remember(key, state, place_in_groups(*there, tally.take(range_, fresh, end)))
 
     def _remember(self, key: SetKey, state: ProducerState, place: Place) -> None:
-        """The latest sequences keep their places; one record per run, so that a delivery writes little."""
+        """The latest sequences keep their places; one record per range, so that a delivery writes little."""
         record_key = self._record_key(key)
         state.places = appended(state.places, place)
         self._changes.append((span_record(record_key, place.first_sequence), place.span().SerializeToString()))
         state.last_sequence = place.end - 1
-        while state.last_sequence - (oldest := first_of(state.places)).end >= self.window:
+        while state.last_sequence - end_of_first(state.places) >= self.window:
+            oldest = first_of(state.places)
             state.places = without_first(state.places)
             self._changes.append((span_record(record_key, oldest.first_sequence), None))
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX
-from ordercast.protocols.celllog.places import OFFSETS_MAX, ORDER_KEY_BYTES_MAX
+from ordercast.protocols.celllog.places import OFFSETS_MAX, ORDER_KEY_BYTES_MAX, unpacked
 from ordercast.v1.sequencer_pb2 import ProducerRecord
 
 
@@ -31,6 +31,8 @@ def _check_places(record: ProducerRecord) -> None:
             raise RemoteProtocolError("a producer's place without an order key")
         if len(span.offsets) > OFFSETS_MAX or any(offset > CLOCK_MAX for offset in span.offsets):
             raise RemoteProtocolError("a producer's place in no group")
+        if span.runs and sum(messages for messages, _ in unpacked(span.runs)) != span.count:
+            raise RemoteProtocolError("a producer's place with runs of other messages")
         at += span.count
     if at != record.last_sequence + 1:
         raise RemoteProtocolError("a producer whose messages have no places")

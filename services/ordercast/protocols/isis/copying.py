@@ -110,8 +110,8 @@ class Copying(copying.Copying[Replica]):
         cut = replica.cut
         if cut is not None and position >= cut.first_position:
             stamp = stamp_in(entry)
-            if stamp.view == cut.ends:
-                # Others ended the view with it, and it may be here to be delivered as such.
+            # Others ended the view with it, and it may be here to be delivered as such: with all its messages.
+            if stamp.view == cut.ends and not entry.dropped:
                 replica.cut_casts[key_of(stamp.key)] = cast_of(replica.name, entry)
         super().take(replica, position, entry)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ordercast.core.cells import cell_of, names_group, shares_cell
 from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.held_up import HeldUp
 from ordercast.core.machine import (
     Advance,
     ChannelReset,
@@ -45,6 +46,7 @@ from ordercast.protocols.isis.copying import Copying
 from ordercast.protocols.isis.delivery import Delivering
 from ordercast.protocols.isis.epochs import Epochs
 from ordercast.protocols.isis.flush import Flushing
+from ordercast.protocols.isis.held_up import held_up
 from ordercast.protocols.isis.log import VisibleLog
 from ordercast.protocols.isis.ordering import ORDER_TIMER, Ordering
 from ordercast.protocols.isis.parts import Parts
@@ -67,6 +69,7 @@ from ordercast.v1.isis_pb2 import (
     EpochFlush,
     Flush,
     Forward,
+    LogInView,
     PartCast,
     PartsCast,
     Resume,
@@ -217,6 +220,10 @@ class Isis(LogMachine[Replica]):
         under_way = self.watching.look()
         return len(under_way) + len(self.speaking), min(under_way.values(), default=self.now)
 
+    def held_up(self, count_max: int) -> list[HeldUp]:
+        """See core.held_up.TellsHeldUp."""
+        return held_up(self, count_max)
+
     # ---------------------------------------------------------------------------------- from the driver
 
     def _on_start(self, event: Start) -> None:
@@ -285,6 +292,7 @@ class Isis(LogMachine[Replica]):
             if self.view is not None and submit.group not in self.view.groups:
                 raise UnknownGroup(submit.group)
             raise OtherConfiguration(submit.group, f"no member of {submit.group!r} here")
+        self.parts.check_group(header.id, submit.group)
         if submit.HasField("origin"):
             self.parts.hand_on(event)
             return
@@ -323,8 +331,12 @@ class Isis(LogMachine[Replica]):
         era = replica.installed if replica is not None else None
         # The machine may be ahead of its disk: the view is told only with a log that has all from before it.
         if era is not None and found.position >= era.start:
-            found.view, found.token_holder = era.view, era.members[era.token.holder]
-            found.counts.extend(era.counts_below(found.position))
+            log = LogInView(view=era.view, counts=era.counts_below(found.position))
+            found.protocol = log.SerializeToString()
+            found.orderer = era.members[era.token.holder]
+            found.facts.add(name="installed", value=str(era.view))
+            found.facts.add(name="token", value=found.orderer)
+            found.facts_number = era.view
 
     def read_besides(self, group: str) -> bytes:
         """What a reader of the group's log has seen besides the entries, if anything: see confirmed.py."""

@@ -65,6 +65,21 @@ class Parts:
     def holds(self, id_: bytes) -> bool:
         return id_ in self.spreads
 
+    def check_group(self, id_: bytes, group: str) -> None:
+        """One id is of one envelope: whoever names a group for it that is not among its groups is wrong."""
+        spread = self.spreads.get(id_)
+        if spread is not None and group not in spread.groups:
+            raise RemoteProtocolError("this message has no part in that group")
+
+    def _spread_in(self, group: str, id_: bytes) -> Spread | None:
+        """What is open under this id, if it has a part in the group.
+
+        Two members may have been told different envelopes under one id. Each of them goes on with its own. What
+        comes from the other, in a cast or at the end of a view, is not refused: that would lose the view.
+        """
+        spread = self.spreads.get(id_)
+        return spread if spread is not None and group in spread.groups else None
+
     def open_in(self, group: str) -> list[bytes]:
         """Messages that are for the group, among others, and not known to be cast in all of them."""
         return [id_ for id_, spread in self.spreads.items() if group in spread.groups]
@@ -166,11 +181,12 @@ class Parts:
         spread = self.spreads.get(id_)
         if spread is None:
             spread = self._hear_of(held.envelope, times.stamp_from(held.origin), held.origin.epoch)
-        self.counts_as_delivered(held.group, id_)
-        spread.told[held.group] = None
+        if held.group in spread.groups:
+            spread.spoken[held.group] = None
+            spread.told[held.group] = None
 
     def counts_as_delivered(self, group: str, id_: bytes) -> None:
-        spread = self.spreads.get(id_)
+        spread = self._spread_in(group, id_)
         if spread is not None:
             spread.spoken[group] = None
 
@@ -198,11 +214,12 @@ class Parts:
                     # Its origin waited until it was safe to leave that out; whoever casts a part has not.
                     times.merge_one(origin.carried, replica.name, era.view, before)
             spread = self._hear_of(cast.envelope, origin.copy(), cast.epoch)
-        spread.here.setdefault(replica.name, (era.view, key))
+        if replica.name in spread.groups:
+            spread.here.setdefault(replica.name, (era.view, key))
 
     def sent(self, replica: Replica, era: Era, key: Key) -> None:
         """The origin hands the other parts on as it casts its own."""
-        spread = self.spreads.get(era.casts[key].envelope.header.id)
+        spread = self._spread_in(replica.name, era.casts[key].envelope.header.id)
         if spread is not None:
             spread.spoken[replica.name] = None
             if not spread.tries and not spread.askers:
@@ -210,7 +227,7 @@ class Parts:
 
     def delivered(self, replica: Replica, era: Era, key: Key) -> None:
         id_ = era.casts[key].envelope.header.id
-        spread = self.spreads.get(id_)
+        spread = self._spread_in(replica.name, id_)
         if spread is not None:
             spread.here.setdefault(replica.name, (era.view, key))
             spread.spoken[replica.name] = None

@@ -7,7 +7,7 @@ from google.protobuf.message import DecodeError
 
 from ordercast.core.causal import CastPlace, Past
 from ordercast.core.errors import RemoteProtocolError
-from ordercast.v1.isis_pb2 import CastStamp, Seen
+from ordercast.v1.isis_pb2 import CastStamp, LogInView, Seen
 from ordercast.v1.sequencer_pb2 import EnvelopeDelivered, LogEntry
 
 
@@ -23,6 +23,14 @@ class StampCodec:
             Past(time.group, time.view, dict(zip(time.members, time.counts, strict=True))) for time in times
         )
         return CastPlace(stamp.view, stamp.key.member, stamp.key.number, stamp.total, past)
+
+    def in_log(self, group: str, protocol: bytes) -> Past | None:
+        try:
+            log = LogInView.FromString(protocol)
+        except DecodeError as error:
+            raise RemoteProtocolError(f"not the view of a log: {error}") from error
+        counts = {member: count for member, count in enumerate(log.counts) if count}
+        return Past(group, log.view, counts) if log.view else None
 
 
 def stamp_in(message: LogEntry | EnvelopeDelivered) -> CastStamp:

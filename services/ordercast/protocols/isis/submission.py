@@ -5,7 +5,8 @@ that member casts it, and whoever holds the token says when it is visible. When 
 connection to it breaks, another stream begins, with everything that is not visible yet: what was cast twice is one
 in the log. So a producer's messages keep their order, whoever cast them.
 
-What goes to several groups is submitted to a member of the first, which sees to the others.
+What goes to several groups is submitted to a member of the first, which sees to the others. A member that may not
+have heard of a new group yet is sent everything again sooner, and is not left (core/new_groups.py).
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from google.protobuf.message import DecodeError
 
 from ordercast.core.errors import RemoteProtocolError
+from ordercast.core.new_groups import NewGroups
 from ordercast.core.submission import Groups, Seeing, Sender, Submission, Submitted
 from ordercast.core.view import View
 from ordercast.protocols.isis import times
@@ -39,6 +41,8 @@ class Stream:
     #: When something was last heard, or the first was sent.
     heard: float = 0.0
     delay: float = 0.0
+    #: Until then its member may not have heard of the group, and is not taken for down.
+    patient_until: float = 0.0
 
 
 @dataclass(slots=True)
@@ -64,6 +68,7 @@ class IsisSubmission(Submission):
         self.streams: dict[str, Stream] = {}
         #: By group: who last said that something is visible; that is its token holder.
         self.holders: dict[str, str] = {}
+        self.new_groups = NewGroups()
         self._numbers = 0
 
     # --------------------------------------------------------------------------- what is asked for and was seen
@@ -119,6 +124,10 @@ class IsisSubmission(Submission):
             stream = self.streams[name] = self._stream(member, [])
         if not stream.under_way:
             stream.heard = self.gateway.now
+            self.new_groups.expire(stream.heard)
+            if name in self.new_groups:
+                stream.delay = self.gateway.settings.tick_s
+                stream.patient_until = stream.heard + self.gateway.resend_s
         stream.under_way[submitted.envelope.header.id] = submitted
         self._submit(name, stream, submitted, again=False)
 
@@ -145,6 +154,7 @@ class IsisSubmission(Submission):
         before = self.streams[name]
         stream = self.streams[name] = self._stream(member, before.under_way.values())
         stream.delay = min(2 * before.delay, self.gateway.settings.resend_s_max)
+        stream.patient_until = before.patient_until
         for submitted in stream.under_way.values():
             self._submit(name, stream, submitted, again=True)
 
@@ -191,6 +201,9 @@ class IsisSubmission(Submission):
         for name, stream in list(self.streams.items()):
             if not stream.under_way or self.gateway.now - stream.heard < stream.delay:
                 continue
+            if self.gateway.now < stream.patient_until:
+                self._begin_stream(name, stream.member)
+                continue
             self.gateway.suspect(stream.member)
             member = self._best_member(name, besides=stream.member) or stream.member
             self._begin_stream(name, member)
@@ -203,6 +216,7 @@ class IsisSubmission(Submission):
     def on_view(self, before: View) -> None:
         """What a group's member had not cast when it left goes through another one."""
         view = self.gateway.view
+        self.new_groups.on_view(before, view, self.gateway.now, self.gateway.resend_s)
         for name, stream in list(self.streams.items()):
             group = view.groups.get(name)
             if group is None:

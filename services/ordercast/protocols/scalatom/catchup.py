@@ -84,7 +84,7 @@ class CatchUp(Copying[Replica]):
     def replay(self, replica: Replica, entries: Sequence[LogEntry]) -> None:
         machine = self.machine
         for entry in entries:
-            machine.deliver(replica, entry.order_key, entry.envelope)
+            machine.deliver(replica, entry.order_key, entry.envelope, entry.dropped)
         machine.raise_clock(replica, sn_of(replica.last_key) + 1)
         machine.touched[replica.name] = None
 

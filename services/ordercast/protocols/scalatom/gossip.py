@@ -15,7 +15,7 @@ from ordercast.core.view import OtherConfiguration
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.history import Peer
 from ordercast.protocols.scalatom.replica import Replica
-from ordercast.v1.sequencer_pb2 import Gossip, GossipAsk
+from ordercast.v1.scalatom_pb2 import Gossip, GossipAsk
 
 if TYPE_CHECKING:
     from ordercast.protocols.scalatom.machine import Scalatom

@@ -18,7 +18,7 @@ from ordercast.core.view import Group, View
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.replica import Replica
-from ordercast.v1.sequencer_pb2 import StartedRecord
+from ordercast.v1.scalatom_pb2 import StartedRecord
 
 if TYPE_CHECKING:
     from ordercast.protocols.scalatom.machine import Scalatom

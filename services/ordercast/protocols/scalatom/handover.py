@@ -20,7 +20,7 @@ from ordercast.protocols.celllog.idempotence import Record
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.replica import Replica
-from ordercast.v1.sequencer_pb2 import HandedOver, HandOver, HandOverAsk, StartedRecord
+from ordercast.v1.scalatom_pb2 import HandedOver, HandOver, HandOverAsk, StartedRecord
 
 if TYPE_CHECKING:
     from ordercast.protocols.scalatom.machine import Scalatom

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ordercast.core.errors import InvariantBroken, RemoteProtocolError
+from ordercast.core.held_up import HeldUp
 from ordercast.core.ids import (
     CLOCK_MAX,
     ID_BYTES,
@@ -62,6 +63,7 @@ from ordercast.protocols.scalatom.gossip import Gossiper
 from ordercast.protocols.scalatom.groups import Groups
 from ordercast.protocols.scalatom.handover import Handing
 from ordercast.protocols.scalatom.held import Held
+from ordercast.protocols.scalatom.held_up import held_up
 from ordercast.protocols.scalatom.implied import STAMPS_TIMER, Implied
 from ordercast.protocols.scalatom.recovery import Recovery
 from ordercast.protocols.scalatom.repair import Repair
@@ -71,10 +73,8 @@ from ordercast.protocols.scalatom.stamping import Stamping
 from ordercast.protocols.scalatom.waits import Waits
 from ordercast.v1.common_pb2 import Envelope, Header
 from ordercast.v1.consensus_pb2 import Decide
-from ordercast.v1.sequencer_pb2 import (
-    Disseminate,
+from ordercast.v1.scalatom_pb2 import (
     EnvelopeDecided,
-    EnvelopeDelivered,
     EnvelopeDurable,
     Gossip,
     GossipAsk,
@@ -82,10 +82,10 @@ from ordercast.v1.sequencer_pb2 import (
     HandOverAsk,
     Have,
     HaveAsk,
-    LogEntry,
     Pull,
     RecTs,
 )
+from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDelivered, LogEntry
 
 TICK = "tick"
 PROPOSER = "proposer"
@@ -190,6 +190,10 @@ class Scalatom(LogMachine[Replica]):
         """See core.machine.HoldsUp."""
         waiting = [held.since for held in self.held.values() if held.undelivered]
         return len(waiting), min(waiting, default=0.0)
+
+    def held_up(self, count_max: int) -> list[HeldUp]:
+        """See core.held_up.TellsHeldUp."""
+        return held_up(self, count_max)
 
     # ---------------------------------------------------------------------------------- from the driver
 
@@ -489,7 +493,7 @@ class Scalatom(LogMachine[Replica]):
         if watermark is not None:
             self.out.append(Watermark(replica.name, watermark))
 
-    def deliver(self, replica: Replica, key: bytes, envelope: Envelope) -> None:
+    def deliver(self, replica: Replica, key: bytes, envelope: Envelope, dropped: Sequence[int] = ()) -> None:
         """Append to the group's log: from the queue, or as the log of another replica has it."""
         header, position = envelope.header, replica.position
         held = self.held.get(header.id)
@@ -499,6 +503,7 @@ class Scalatom(LogMachine[Replica]):
             )
         blocked_on = self.waits.released(replica, key)
         entry, changes = replica.apply(key, envelope, held.own.get(replica.name) if held is not None else None)
+        entry.dropped.extend(dropped)
         self.out.append(Deliver(replica.name, position, entry))
         self.waits.delivered(replica, header.id, position, blocked_on)
         self.changes += changes

@@ -11,14 +11,8 @@ from ordercast.core.machine import ResetLog
 from ordercast.protocols.celllog.saved_logs import SavedLogs
 from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.replica import Replica
-from ordercast.v1.sequencer_pb2 import (
-    DeliveredRecord,
-    DoneRecord,
-    HandedOver,
-    PositionRecord,
-    StampedRecord,
-    StartedRecord,
-)
+from ordercast.v1.scalatom_pb2 import HandedOver, StampedRecord, StartedRecord
+from ordercast.v1.sequencer_pb2 import DeliveredRecord, DoneRecord, PositionRecord
 
 if TYPE_CHECKING:
     from ordercast.protocols.scalatom.machine import Scalatom

@@ -15,7 +15,8 @@ from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.replica import Delivered, Replica
 from ordercast.v1.common_pb2 import Destination, Header
 from ordercast.v1.consensus_pb2 import Close, ClosedRecord, Decide
-from ordercast.v1.sequencer_pb2 import Disseminate, Have, HaveAsk, Pull
+from ordercast.v1.scalatom_pb2 import Have, HaveAsk, Pull
+from ordercast.v1.sequencer_pb2 import Disseminate
 
 if TYPE_CHECKING:
     from ordercast.protocols.scalatom.machine import Scalatom

@@ -19,7 +19,8 @@ from ordercast.protocols.scalatom import records
 from ordercast.protocols.scalatom.held import Held
 from ordercast.protocols.scalatom.replica import Replica
 from ordercast.v1.common_pb2 import Destination, Envelope, Header
-from ordercast.v1.sequencer_pb2 import Disseminate, RecTs, StampedRecord
+from ordercast.v1.scalatom_pb2 import RecTs, StampedRecord
+from ordercast.v1.sequencer_pb2 import Disseminate
 
 if TYPE_CHECKING:
     from ordercast.protocols.scalatom.machine import Scalatom

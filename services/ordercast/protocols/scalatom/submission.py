@@ -6,9 +6,7 @@ group follows when the one before it is decided, and says in its session that it
 [E8] An envelope is finished when it is durable at a majority of each of its groups. Until then it is sent again to
 those that owe an answer: the same envelope, with the same coordinator, whoever died meanwhile.
 
-A group that was just created may be known here before its replicas have heard of it: g1 creates it, and its first
-message is at n2 before the view is. n2 cannot take it, and says nothing. So what is for a new group is sent again
-sooner, and nobody is taken for down because of it until the usual time is over.
+What is for a group that was just created is sent again sooner (core/new_groups.py).
 """
 
 from collections.abc import Sequence
@@ -18,11 +16,13 @@ from ordercast.core.clock_submission import ClockSubmission
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.ids import CLOCK_MAX, KEY_BYTES, sn_of
 from ordercast.core.machine import Receive
+from ordercast.core.new_groups import NewGroups
 from ordercast.core.quorums import has_majority
 from ordercast.core.submission import Groups, Seeing, Sender, Submitted
 from ordercast.core.view import View
 from ordercast.v1.common_pb2 import Incarnation
-from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDecided, EnvelopeDelivered, EnvelopeDurable
+from ordercast.v1.scalatom_pb2 import EnvelopeDecided, EnvelopeDurable
+from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDelivered
 
 
 @dataclass(slots=True)
@@ -47,9 +47,7 @@ class ScalatomSubmission(ClockSubmission):
         self.gateway = gateway
         #: In the order in which they left.
         self.unfinished: dict[bytes, Unfinished] = {}
-        #: Groups that others may not know yet, and until when that is likely.
-        self.new_groups: dict[str, float] = {}
-        self.has_view = False
+        self.new_groups = NewGroups()
 
     # ------------------------------------------------------------------------------------------------ sending
 
@@ -72,7 +70,8 @@ class ScalatomSubmission(ClockSubmission):
 
     def send(self, submitted: Submitted) -> None:
         now, usual = self.gateway.now, self.gateway.resend_s
-        is_new = any(self.new_groups.get(group, now) > now for group in submitted.groups)
+        self.new_groups.expire(now)
+        is_new = any(group in self.new_groups for group in submitted.groups)
         delay = self.gateway.settings.tick_s if is_new else usual
         self.unfinished[submitted.envelope.header.id] = Unfinished(submitted, now + delay, delay, now + usual)
         replicas = self.gateway.view.replicas_of(submitted.groups)
@@ -145,7 +144,7 @@ class ScalatomSubmission(ClockSubmission):
 
     def on_view(self, before: View) -> None:
         """Majorities are counted within one configuration: whoever is in the new one says again what it has."""
-        self._note_new_groups(before)
+        self.new_groups.on_view(before, self.gateway.view, self.gateway.now, self.gateway.resend_s)
         changed = [
             name
             for name, group in self.gateway.view.groups.items()
@@ -158,15 +157,6 @@ class ScalatomSubmission(ClockSubmission):
                     one.durable.pop(name, None)
                 settings = self.gateway.settings
                 one.deadline, one.delay = self.gateway.now + settings.tick_s, self.gateway.resend_s
-
-    def _note_new_groups(self, before: View) -> None:
-        """Of a gateway's first view it is not known what is new in it."""
-        now = self.gateway.now
-        self.new_groups = {name: until for name, until in self.new_groups.items() if until > now}
-        is_first, self.has_view = not self.has_view, True
-        if not is_first:
-            created = [name for name in self.gateway.view.groups if name not in before.groups]
-            self.new_groups.update(dict.fromkeys(created, now + self.gateway.resend_s))
 
     def repetition(self, submitted: Submitted) -> Disseminate:
         """The same envelope: two coordinators of one instance would both skip phase 1."""

@@ -25,6 +25,7 @@ from ordercast.v1.membership_pb2 import (
     GROUP_STATE_DELETING,
     Command,
     CommandResult,
+    Cursor,
     Domain,
     DomainView,
     ExecuteRequest,
@@ -379,6 +380,22 @@ class Directory:
             return 0
         finally:
             call.cancel()
+
+    async def cursors(self) -> list[Cursor]:
+        """Where cursors stand, as a member has it that answers; none if nobody does. Nothing is written for it."""
+        for member in self.members:
+            if member in self.cut_off:
+                continue
+            call: Any = self._stub(member).Watch(WatchRequest(only_cursors=True), timeout=CALL_S_MAX)
+            try:
+                response: WatchResponse = await call.read()
+                if response:
+                    return list(response.cursors)
+            except grpc.aio.AioRpcError:
+                continue
+            finally:
+                call.cancel()
+        return []
 
     async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse | None:
         """At one member after the other, without waiting long for any: a leader that hears nothing suspects us."""

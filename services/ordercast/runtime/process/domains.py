@@ -59,6 +59,7 @@ class Domains:
             self._follow_domain(name)
             if name in gone:
                 self._tell_removed(name, gone[name])
+        self.node.logs.removed(gone)
         self.node.disbelief.forget_what_is_over(directory.cells)
         self._ended, self._retired = directory.ended(), directory.retired
         for service in self.node.services:

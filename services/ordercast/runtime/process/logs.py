@@ -13,7 +13,7 @@ import structlog
 from google.protobuf.message import Message
 from structlog.typing import EventDict, Processor
 
-from ordercast.runtime.process.settings import LogSettings
+from ordercast.runtime.process.settings import LoggingSettings
 
 #: A longer text is cut; the beginning and end of a traceback tell most.
 TEXT_CHARS_MAX = 8192
@@ -30,7 +30,7 @@ def say_exposed(exposed: Sequence[str]) -> None:
         )
 
 
-def configure(process: str, settings: LogSettings, stream: TextIO | None = None) -> None:
+def configure(process: str, settings: LoggingSettings, stream: TextIO | None = None) -> None:
     """Sets up logging for this process; may be called again, and then replaces what was set up before."""
 
     def name_process(_logger: Any, _method: str, event: EventDict) -> EventDict:
@@ -72,7 +72,7 @@ def configure(process: str, settings: LogSettings, stream: TextIO | None = None)
         logging.getLogger(chatty).setLevel(max(root.level, logging.INFO))
 
 
-def _renderer(settings: LogSettings) -> Processor:
+def _renderer(settings: LoggingSettings) -> Processor:
     if settings.format == "console":
         return structlog.dev.ConsoleRenderer(
             colors=False, exception_formatter=structlog.dev.plain_traceback, sort_keys=False

@@ -25,7 +25,7 @@ class Word:
     text: str
 
 
-class Row(NamedTuple):
+class HelpRow(NamedTuple):
     flag: str
     word: str
     text: str
@@ -71,7 +71,7 @@ class HelpPage:
                 table.add_row(Text(flag, style="bold cyan", no_wrap=True), Text(word, style="yellow"), said)
             console.print(Frame(table, title=title, title_align="left", border_style="dim"))
 
-    def rows(self) -> Iterator[tuple[str, list[Row]]]:
+    def rows(self) -> Iterator[tuple[str, list[HelpRow]]]:
         """Panel by panel."""
         settings = dict(paths(self.model))
         for title, names in self.panels:
@@ -86,15 +86,15 @@ class HelpPage:
 
 #: Flags that are no settings, behind those of the first panel.
 OWN = (
-    Row("--config", "FILE", "take settings from this TOML file; flags and variables win over it", ""),
-    Row("--print-config", "", "print the settings that result, as such a file, and exit", ""),
-    Row("--help", "", "show this page and exit", ""),
+    HelpRow("--config", "FILE", "take settings from this TOML file; flags and variables win over it", ""),
+    HelpRow("--print-config", "", "print the settings that result, as such a file, and exit", ""),
+    HelpRow("--help", "", "show this page and exit", ""),
 )
 
 
-def row_of(path: tuple[str, ...], field: FieldInfo) -> Row:
+def row_of(path: tuple[str, ...], field: FieldInfo) -> HelpRow:
     flag = "--" + ".".join(path).replace("_", "-")
-    return Row(flag, word_of(path[-1], field), field.description or "", default_of(path[-1], field))
+    return HelpRow(flag, word_of(path[-1], field), field.description or "", default_of(path[-1], field))
 
 
 def _is_section(field: FieldInfo) -> bool:

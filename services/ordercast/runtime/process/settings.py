@@ -206,7 +206,7 @@ class ReplacementSettings(Section):
     moves_at_once: Count = Field(default=2, description="groups that are moved away from nodes at a time")
 
 
-class LogSettings(Section):
+class LoggingSettings(Section):
     level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="the least that is logged"
     )
@@ -371,7 +371,7 @@ class Settable(BaseSettings):
     peer_queue_bytes_max: Bytes = Field(
         default=64 << 20, le=1 << 34, description="what may wait for one peer; beyond, the connection starts anew"
     )
-    log: LogSettings = Field(default=LogSettings(), description="logs, to stderr")
+    log: LoggingSettings = Field(default=LoggingSettings(), description="logs, to stderr")
     telemetry: TelemetrySettings = Field(
         default=TelemetrySettings(), description="metrics, traces and deliveries, for whoever looks on"
     )

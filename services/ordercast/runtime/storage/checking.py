@@ -4,6 +4,7 @@ The file is whole; no commit is missing; every value is what was written; no log
 of a group agree, only a running cluster can tell.
 """
 
+import contextlib
 import fcntl
 import os
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from ordercast.runtime.storage.damage_advice import ENTRY, RECORD, of_record
 from ordercast.runtime.storage.database_file import DATA_FILE, check_file, of_lmdb
 from ordercast.runtime.storage.layout import (
     BEGINS,
+    INDEX,
     LOGS,
     MARK,
     META,
@@ -117,6 +119,8 @@ def _check_commits(env: lmdb.Environment, directory: Path, report: DirectoryRepo
 
 def _check_tables(env: lmdb.Environment, report: DirectoryReport) -> None:
     tables = {name: env.open_db(name.encode(), create=False) for name in (META, RECORDS, BEGINS, LOGS)}
+    with contextlib.suppress(lmdb.NotFoundError):  # Of earlier software.
+        tables[INDEX] = env.open_db(INDEX.encode(), create=False)
     begins: dict[bytes, Mark] = {}
     with env.begin(buffers=True) as txn:
         for name, table in tables.items():
@@ -139,7 +143,7 @@ def _content(table: str, key: bytes, value: Any, report: DirectoryReport) -> mem
     except CorruptRecord as damaged:
         report.problem(str(damaged), of_record(damaged))
         report.damaged_entries += table == LOGS
-        report.damaged_records += table != LOGS
+        report.damaged_records += table not in (LOGS, INDEX)
         return None
 
 

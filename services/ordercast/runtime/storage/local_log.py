@@ -6,7 +6,7 @@ not matter to whoever writes: each holds one chunk and a position.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from functools import partial
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ import grpc
 
 from ordercast.core.cells import cell_of, shares_cell
 from ordercast.runtime.storage.damage_advice import of_record
-from ordercast.runtime.storage.group_index import GroupIndex
+from ordercast.runtime.storage.group_index import GroupIndex, can_be_mended
 from ordercast.runtime.storage.pages import OwnPages, Pages, SharedPages
 from ordercast.runtime.storage.store import CorruptRecord, LogBounds, Storage
 from ordercast.runtime.storage.writer import Writer
@@ -62,6 +62,8 @@ class LocalLogs:
         self.read_besides: Callable[[str], bytes] = lambda group: b""
         #: Where a group that shares its cell ends, as the protocol's machine has it on disk.
         self.end_of: Callable[[str], int] = lambda group: 0
+        #: Groups of shared cells are gone: their addresses, by domain.
+        self.removed: Callable[[Mapping[str, list[str]]], None] = lambda gone: None
         self.index = GroupIndex(storage, lambda group: self.end_of(group))
         self._tails: dict[str, asyncio.Event] = {}
 
@@ -106,6 +108,17 @@ class LocalLogs:
         self.describe_view(cell, found)
         return found
 
+    async def unread(self, group: str, offset: int) -> tuple[int, int | None]:
+        """How many messages stand at this offset and behind it, and when the first of them was stored."""
+        self.check_served(group)
+        pages = self._pages(group)
+        bounds = await self._sound(pages.bounds)
+        first = max(offset, bounds.first_offset)
+        if first >= bounds.next_offset:
+            return 0, None
+        stored = await self._sound(lambda: pages.read(pages.place_of(first), 1, 1))
+        return bounds.next_offset - offset, stored[0].wall_ms if stored else None
+
     async def _written(self, group: str) -> None:
         """Until what was delivered here before is on disk.
 
@@ -136,7 +149,7 @@ class LocalLogs:
                 return look()
             except CorruptRecord as damaged:
                 found = f"{damaged}; {of_record(damaged)}"
-                if self.mend is not None and damaged.group is not None and damaged.position is not None:
+                if self.mend is not None and can_be_mended(damaged):
                     await self.mend(damaged)
                     continue
                 break

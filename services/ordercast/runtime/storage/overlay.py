@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError
 
+from ordercast.core.dropping import dropped_in
 from ordercast.core.errors import InvariantBroken
 from ordercast.core.projection import ends_after
 from ordercast.runtime.storage.batch import BeginLog, DropLog, Operation, PutEntry
-from ordercast.runtime.storage.group_index import IndexRow
+from ordercast.runtime.storage.group_index import GroupBegin, IndexRow
 from ordercast.runtime.storage.layout import (
     BadEntryError,
     CorruptRecord,
@@ -34,11 +35,25 @@ NOTHING = Mark(0, 0, 0)
 
 def rows_of(cell: str, position: int, entry: LogEntry) -> tuple[tuple[str, IndexRow], ...]:
     """For the index of each group that has new messages in the entry."""
-    if not entry.envelope.header.targets:
+    header = entry.envelope.header
+    if not header.targets:
         return ()
+    size, messages = entry.ByteSize(), max(1, sum(range_.count for range_ in header.ranges))
+    dropped = dropped_in(cell, entry)
     return tuple(
-        (group, IndexRow(first, end, position)) for group, (first, end) in ends_after(cell, entry).items()
+        (group, IndexRow(first, end, position, size * (end - first) // messages))
+        for group, (first, end) in ends_after(cell, entry).items()
+        if group not in dropped
     )
+
+
+def begins_behind(cell: str, position: int, entry: LogEntry) -> tuple[tuple[str, GroupBegin], ...]:
+    """Of groups that have dropped the entry."""
+    dropped = dropped_in(cell, entry)
+    if not dropped:
+        return ()
+    ends = ends_after(cell, entry)
+    return tuple((group, GroupBegin(ends[group][1], position + 1)) for group in dropped if group in ends)
 
 
 @dataclass(slots=True)
@@ -135,7 +150,8 @@ class OwnLogs:
             begin = Mark(position, entry.first_offset, end.bytes)
             operations.append(self._begin_anew(log, ticket, group, begin))
         header = EntryHeader(entry.first_offset, next_offset_of(entry), self._wall_ms(), end.bytes)
-        put = PutEntry(group, position, header, entry.SerializeToString(), rows_of(group, position, entry))
+        rows, begins = rows_of(group, position, entry), begins_behind(group, position, entry)
+        put = PutEntry(group, position, header, entry.SerializeToString(), rows, begins)
         log.pending.append((ticket, put))
         log.end = put.end()
         log.unsound = None
@@ -167,12 +183,24 @@ class OwnLogs:
         there = range(log.begin.position, log.pending_from)
         if position not in there:
             return []
-        put = PutEntry(group, position, self._mended_header(group, log, position, data, there), data)
+        header = self._mended_header(group, log, position, data, there)
+        begins = begins_behind(group, position, LogEntry.FromString(data))
+        put = PutEntry(group, position, header, data, begins=begins)
         self._repairs.setdefault(group, {})[position] = (ticket, put)
         if position == log.end.position - 1:
             log.end = put.end()
             log.unsound = None
         return [put]
+
+    def rewrite(self, group: str, position: int, data: bytes) -> list[Operation]:
+        """The same entry, without messages that no group needs. Nothing to do if it is gone, or not yet on disk.
+
+        Until this is on disk readers may get either.
+        """
+        log = self._log(group)
+        if position not in range(log.begin.position, log.pending_from):
+            return []
+        return [PutEntry(group, position, self._storage.header(group, position), data)]
 
     def release(self, committed: int) -> None:
         """These tickets are in the storage now."""

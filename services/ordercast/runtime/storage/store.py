@@ -488,6 +488,13 @@ class Storage:
         used = sum(s["branch_pages"] + s["leaf_pages"] + s["overflow_pages"] for s in stats)
         return self.map_bytes - used * page_bytes
 
+    def free_share(self) -> float:
+        """Of the file system, or of the map: whichever has less of itself left."""
+        stat = os.statvfs(self.directory)
+        # What root keeps for itself is not there for us.
+        there = stat.f_blocks - stat.f_bfree + stat.f_bavail
+        return min(stat.f_bavail / there if there else 0.0, self.map_room_bytes() / self.map_bytes)
+
     # -------------------------------------------------------------------------------------- inside a transaction
 
     def reading(self) -> Reading:

@@ -23,7 +23,17 @@ from dataclasses import dataclass
 
 import lmdb
 
-from ordercast.runtime.storage.batch import TRIM_COUNT_MAX, Batch, Writing, perform, trim
+from ordercast.runtime.storage.batch import (
+    TRIM_COUNT_MAX,
+    Batch,
+    BeginGroup,
+    DropGroup,
+    MendIndex,
+    Writing,
+    perform,
+    trim,
+)
+from ordercast.runtime.storage.group_index import GroupBegin, IndexRow
 from ordercast.runtime.storage.layout import (
     LogBounds,
     StorageError,
@@ -161,6 +171,32 @@ class Writer:
         """The group's log goes. Group ids are unique in all domains; the domain's records are its machines'."""
         with self._adding() as batch:
             batch.log += self._own.drop(batch.ticket, group)
+
+    def rewrite(self, cell: str, entries: Sequence[tuple[int, bytes]]) -> int:
+        """Put these in the place of what they were, by position: without what no group of the cell needs."""
+        with self._adding() as batch:
+            for position, data in entries:
+                batch.log += self._own.rewrite(cell, position, data)
+            batch.is_awaited = True
+            return batch.ticket
+
+    def begin_group(self, group: str, begin: GroupBegin) -> None:
+        """Retention: a group that shares its cell begins there. Its rows before that go later, piece by piece."""
+        with self._adding() as batch:
+            batch.log.append(BeginGroup(group, begin))
+
+    def drop_shared(self, group: str) -> None:
+        """A group that shared its cell is gone: its rows go, piece by piece."""
+        log_prefix(group)
+        with self._adding() as batch:
+            batch.log.append(DropGroup(group))
+
+    def mend_index(self, group: str, spoilt: Sequence[bytes], rows: Sequence[IndexRow]) -> int:
+        """These rows are as the log has them; what is under these keys says nothing."""
+        with self._adding() as batch:
+            batch.log.append(MendIndex(group, tuple(spoilt), tuple(rows)))
+            batch.is_awaited = True
+            return batch.ticket
 
     def kick(self) -> None:
         """Write what piled up, now or when the thread is done with what it writes."""

@@ -38,7 +38,7 @@ COME_AGAIN = (
 )
 
 
-class Sent(Enum):
+class SentBatch(Enum):
     TAKEN = auto()
     #: It may be taken if it comes again.
     LATER = auto()
@@ -46,7 +46,7 @@ class Sent(Enum):
     NEVER = auto()
 
 
-class Queue:
+class SignalQueue:
     """Of one signal: records, each counting for as many as it stands for."""
 
     def __init__(self, signal: str, records_max: int) -> None:
@@ -84,23 +84,23 @@ class Exporter:
             METRICS: MetricsServiceStub(channel).Export,  # type: ignore[no-untyped-call]
             LOGS: LogsServiceStub(channel).Export,  # type: ignore[no-untyped-call]
         }
-        self.spans = Queue(TRACES, records_max)
-        self.events = Queue(LOGS, records_max)
+        self.spans = SignalQueue(TRACES, records_max)
+        self.events = SignalQueue(LOGS, records_max)
         self._sent = meters.counter(names.METRIC_TELEMETRY_SENT)
         self._dropped = meters.counter(names.METRIC_TELEMETRY_DROPPED)
         self._is_silent = False
         self._retry_s = RETRY_S_MIN
         self._not_before = 0.0
 
-    async def flush(self, queue: Queue, make: Callable[[Sequence[Any]], Any]) -> None:
+    async def flush(self, queue: SignalQueue, make: Callable[[Sequence[Any]], Any]) -> None:
         """As much as is taken."""
         while queue.waiting and not self.is_pausing():
             first = queue.first()
             count = sum(stands_for for _, stands_for in first)
             sent = await self.send(queue.signal, make([record for record, _ in first]), count)
-            if sent == Sent.NEVER:
+            if sent == SentBatch.NEVER:
                 queue.dropped += count
-            if sent != Sent.LATER:
+            if sent != SentBatch.LATER:
                 queue.forget(first)
         if queue.dropped:
             self._dropped.add(queue.dropped, queue.signal)
@@ -109,7 +109,7 @@ class Exporter:
     def is_pausing(self) -> bool:
         return asyncio.get_running_loop().time() < self._not_before
 
-    async def send(self, signal: str, request: Any, count: int) -> Sent:
+    async def send(self, signal: str, request: Any, count: int) -> SentBatch:
         try:
             await self._calls[signal](request, timeout=CALL_S_MAX)
         except grpc.aio.AioRpcError as error:
@@ -118,17 +118,17 @@ class Exporter:
         if self._is_silent:
             log.info("the telemetry service answers again")
         self._is_silent, self._retry_s = False, RETRY_S_MIN
-        return Sent.TAKEN
+        return SentBatch.TAKEN
 
-    def _failed(self, error: grpc.aio.AioRpcError) -> Sent:
+    def _failed(self, error: grpc.aio.AioRpcError) -> SentBatch:
         if not self._is_silent:
             self._is_silent = True
             log.warning("the telemetry service took nothing", code=error.code().name, why=error.details())
         if error.code() not in COME_AGAIN:
-            return Sent.NEVER
+            return SentBatch.NEVER
         self._not_before = asyncio.get_running_loop().time() + self._retry_s
         self._retry_s = min(2 * self._retry_s, RETRY_S_MAX)
-        return Sent.LATER
+        return SentBatch.LATER
 
     async def stop(self) -> None:
         await self._channel.close()

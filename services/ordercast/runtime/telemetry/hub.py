@@ -17,7 +17,7 @@ from ordercast.runtime.telemetry.deliveries import Deliveries, messages_of
 from ordercast.runtime.telemetry.exporter import LOGS, METRICS, TRACES, Exporter
 from ordercast.runtime.telemetry.gauges import MALFORMED, UNEXPECTED, WRONG, Gauges
 from ordercast.runtime.telemetry.meters import Exemplar
-from ordercast.runtime.telemetry.ring import Delivered
+from ordercast.runtime.telemetry.ring import DeliveredHere
 from ordercast.runtime.telemetry.tracing import SpanRecord, Tracing, Value
 from ordercast.runtime.telemetry.web import Server
 from ordercast.telemetry.schema import names
@@ -176,7 +176,7 @@ class Telemetry:
                 trace = trace_id(self.tracing.cluster, domain, header.id)
                 self._lag.note(Exemplar(trace, lag_s, wall_ns / 1e9), domain, name)
         self._messages.add(messages, domain, name)
-        found = Delivered(effect.position, entry.first_offset, messages, header.accepted_ns)
+        found = DeliveredHere(effect.position, entry.first_offset, messages, header.accepted_ns)
         self.tracing.delivered(domain, group, header.id, header.trace, found)
         if self.exporter is not None:
             self.deliveries.take((domain, group), effect.position, entry, messages, wall_ns)

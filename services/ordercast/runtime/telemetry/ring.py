@@ -13,7 +13,7 @@ from ordercast.core.machine import Observe
 ENVELOPES_MAX = 8192
 
 
-class Mark(NamedTuple):
+class StageMark(NamedTuple):
     """Times are those of the monotonic clock."""
 
     stage: str
@@ -24,7 +24,7 @@ class Mark(NamedTuple):
     blocked_on: str
 
 
-class Delivered(NamedTuple):
+class DeliveredHere(NamedTuple):
     """In one group."""
 
     position: int
@@ -37,9 +37,9 @@ class Delivered(NamedTuple):
 class Way:
     """Of one envelope through this process."""
 
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[StageMark] = field(default_factory=list)
     #: By group.
-    deliveries: dict[str, Delivered] | None = None
+    deliveries: dict[str, DeliveredHere] | None = None
     #: The groups that it is for, and how many messages it has, where its gateway is.
     groups: str = ""
     messages: int = 0
@@ -75,13 +75,13 @@ class Ring:
                 self.ways.popitem(last=False)
         return way
 
-    def note(self, domain: str, effect: Observe, now: float) -> tuple[Way, Mark | None]:
+    def note(self, domain: str, effect: Observe, now: float) -> tuple[Way, StageMark | None]:
         """The first time counts: what is said again was known before."""
         way = self.of((domain, effect.id))
         stage, group = effect.stage, effect.group
         for mark in way.marks:
             if mark.stage == stage and mark.group == group:
                 return way, None
-        mark = Mark(stage, group, effect.since, now, effect.blocked_on)
+        mark = StageMark(stage, group, effect.since, now, effect.blocked_on)
         way.marks.append(mark)
         return way, mark

@@ -5,7 +5,7 @@ from functools import cache
 
 from ordercast.core.protocol import Stage
 from ordercast.protocols.catalogue import protocols
-from ordercast.runtime.telemetry.ring import Mark, Way
+from ordercast.runtime.telemetry.ring import StageMark, Way
 
 #: Of gateways, whatever the protocol.
 SUBMIT = {"submit": Stage("submit")}
@@ -24,7 +24,7 @@ def span_of(stage: Stage) -> str:
     return PREFIX + stage.label
 
 
-def began(stage: Stage, mark: Mark, way: Way) -> float | None:
+def began(stage: Stage, mark: StageMark, way: Way) -> float | None:
     """None if nobody here knows: an envelope that came with a log was never on its way here."""
     if not stage.after:
         return mark.since

@@ -9,12 +9,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ordercast.core.held_up import for_people
 from ordercast.core.ids import group_name
 from ordercast.core.machine import Observe
 from ordercast.core.protocol import Stage
 from ordercast.core.tracing import CONTEXT_BYTES, root_id, span_id, trace_id
 from ordercast.runtime.telemetry.meters import Exemplar, Histogram, Meters
-from ordercast.runtime.telemetry.ring import Delivered, Key, Mark, Ring, Way
+from ordercast.runtime.telemetry.ring import DeliveredHere, Key, Ring, StageMark, Way
 from ordercast.runtime.telemetry.stages import began, span_of, stages_of
 from ordercast.telemetry.schema import names
 
@@ -107,7 +108,7 @@ class Tracing:
         if way.kept:
             self._tell(domain, effect.id, way)
 
-    def delivered(self, domain: str, group: str, id_: bytes, trace: bytes, delivered: Delivered) -> None:
+    def delivered(self, domain: str, group: str, id_: bytes, trace: bytes, delivered: DeliveredHere) -> None:
         """In the log of a replica here."""
         way = self.ring.of((domain, id_))
         if way.deliveries is None:
@@ -189,7 +190,7 @@ class Tracing:
                 self._stages_by_domain[domain] = found
         return found
 
-    def _tell_stage(self, domain: str, id_: bytes, trace: bytes, way: Way, mark: Mark) -> None:
+    def _tell_stage(self, domain: str, id_: bytes, trace: bytes, way: Way, mark: StageMark) -> None:
         stage = self._stages_in(domain)[mark.stage]
         span = span_of(stage)
         begun = began(stage, mark, way)
@@ -198,7 +199,7 @@ class Tracing:
         attributes = self._attributes(domain, id_)
         attributes[names.ATTRIBUTE_STAGE] = stage.label
         if mark.blocked_on:
-            attributes[names.ATTRIBUTE_BLOCKED_ON] = _for_people(mark.blocked_on)
+            attributes[names.ATTRIBUTE_BLOCKED_ON] = for_people(mark.blocked_on)
         if mark.group:
             attributes[names.ATTRIBUTE_GROUP] = group_name(mark.group)
         delivered = way.deliveries.get(mark.group) if way.deliveries is not None else None
@@ -210,7 +211,7 @@ class Tracing:
             record.link = trace + root_id(trace)
         self._tell_span(record)
 
-    def _tell_root(self, domain: str, id_: bytes, trace: bytes, way: Way, mark: Mark) -> None:
+    def _tell_root(self, domain: str, id_: bytes, trace: bytes, way: Way, mark: StageMark) -> None:
         accepted = way.marks[0].since
         if accepted is None:
             return
@@ -237,18 +238,7 @@ class Tracing:
         }
 
 
-def _for_people(blocked_on: str) -> str:
-    """Machines know groups by ids, people by names."""
-    kind, _, name = blocked_on.partition(":")
-    if kind == "group":
-        return f"{kind}:{group_name(name)}"
-    if kind == "view":
-        group, _, number = name.rpartition("/")
-        return f"{kind}:{group_name(group)}/{number}"
-    return blocked_on
-
-
-def _of_delivery(group: str, delivered: Delivered) -> dict[str, Value]:
+def _of_delivery(group: str, delivered: DeliveredHere) -> dict[str, Value]:
     return {
         names.ATTRIBUTE_MESSAGING_SYSTEM: "ordercast",
         names.ATTRIBUTE_MESSAGING_OPERATION_NAME: "deliver",

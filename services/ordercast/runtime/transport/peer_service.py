@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import structlog
 
+from ordercast.runtime.process.waiting import waiting_here
 from ordercast.runtime.transport.mesh import Mesh, Unwelcome
 from ordercast.runtime.transport.tls import peer_address, peer_names
 from ordercast.v1.frame_pb2 import (
@@ -14,6 +15,8 @@ from ordercast.v1.frame_pb2 import (
     ConnectRequest,
     ConnectResponse,
     Hello,
+    TellWaitingRequest,
+    TellWaitingResponse,
 )
 from ordercast.v1.frame_pb2_grpc import PeerServiceServicer, add_PeerServiceServicer_to_server
 
@@ -48,6 +51,9 @@ class PeerService(PeerServiceServicer):
         address = peer_address(context)
         ticket = self.node.frames.ticket(caller, lambda wire: mesh.accept(hello, wire), address)
         return ConnectResponse(hello=answer, port=self.node.frames.port, ticket=ticket)
+
+    async def TellWaiting(self, request: TellWaitingRequest, context: Any) -> TellWaitingResponse:  # noqa: N802 (as above)
+        return TellWaitingResponse(waiting=waiting_here(self.node, request.domain))
 
     def _mesh(self, hello: Hello) -> Mesh:
         if hello.channel == CHANNEL_DOMAINS:

@@ -157,6 +157,8 @@ class Credentials:
         self.locate = locate
         self._settings = settings
         self._peers = _peer_files(settings)
+        #: What clients are shown, where there are any.
+        self._towards_clients: PemFiles | None = None
 
     def dial(self, address: str, process: str, options: Sequence[tuple[str, Any]] = ()) -> grpc.aio.Channel:
         """A channel to the process of this name, wherever it is now."""
@@ -199,7 +201,13 @@ class Credentials:
         given = self._settings
         if given.client_cert is None or given.client_key is None:
             return None
-        return _server(PemFiles(given.client_cert, given.client_key, given.client_ca))
+        self._towards_clients = PemFiles(given.client_cert, given.client_key, given.client_ca)
+        return _server(self._towards_clients)
+
+    def shown(self) -> dict[str, bytes]:
+        """The certificates that this process shows now, by towards whom; as PEM."""
+        files = {"peers": self._peers, "clients": self._towards_clients}
+        return {towards: each.pem.cert for towards, each in files.items() if each is not None}
 
 
 def _peer_files(settings: TlsSettings) -> PemFiles | None:

@@ -7,9 +7,10 @@ buffer. What a protocol keeps beyond that, and how much of it, is checked with t
 from collections.abc import Mapping, Sequence
 
 from ordercast.core.cells import cell_of, cells_of
+from ordercast.core.dropping import dropped_in
 from ordercast.core.protocol import Orders
 from ordercast.sim.board import Board, name_of
-from ordercast.sim.checkers.logs import GroupLog, LogChecker
+from ordercast.sim.checkers.logs import GroupLog, LogChecker, as_kept
 from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.client import Client
 from ordercast.sim.world import World
@@ -45,7 +46,10 @@ def check_refused(logs: LogChecker, board: Board) -> None:
 
 
 def check_bodies(world: World, logs: LogChecker, floors: dict[str, int]) -> None:
-    """What retention has not dropped is on every live replica's disk, body and all."""
+    """What retention has not dropped is on every live replica's disk, body and all.
+
+    `floors`: how far it went anywhere, by cell, and by the address of a group that shares one.
+    """
     for name, log in logs.groups.items():
         for replica in log.replicas:
             process = world.processes[replica]
@@ -56,9 +60,12 @@ def check_bodies(world: World, logs: LogChecker, floors: dict[str, int]) -> None
                 raise Violation(
                     "durability", f"{replica} lost {name} up to {kept.begins}, kept from {floors.get(name, 0)}"
                 )
-            for position in range(kept.begins, kept.ends):
-                if kept.entries[position - kept.begins].envelope != log.entries[position].envelope:
+            for position, entry in enumerate(kept.entries, kept.begins):
+                if entry.envelope != as_kept(name, log.entries[position], entry).envelope:
                     raise Violation("durability", f"{replica} has another envelope at {name}:{position}")
+                for group in dropped_in(name, entry):
+                    if position >= floors.get(group, 0):
+                        raise Violation("durability", f"{replica} lost {name}:{position} for {group}")
 
 
 def check_all_or_nothing(logs: LogChecker) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ordercast.core.cells import cell_of, cells_of, shares_cell, targets_of, within
+from ordercast.core.dropping import dropped_in, without
 from ordercast.core.machine import Deliver, ResetLog, Watermark
 from ordercast.sim.board import Board, MessageKey, name_of
 from ordercast.sim.checkers.violation import Violation
@@ -43,6 +44,11 @@ class GroupLog:
     order_keys: dict[MessageKey, bytes] = field(default_factory=dict)
     positions: dict[str, int] = field(default_factory=dict)
     watermark: bytes = b""
+
+
+def as_kept(cell: str, whole: LogEntry, kept: LogEntry) -> LogEntry:
+    """What must be left of an entry, if some groups have dropped it."""
+    return without(cell, whole, dropped_in(cell, kept)) if kept.dropped else whole
 
 
 class LogChecker:
@@ -91,7 +97,7 @@ class LogChecker:
 
     def _check_same(self, name: str, group: GroupLog, process: str, position: int, entry: LogEntry) -> None:
         known = group.entries[position]
-        if known is entry or (known.order_key == entry.order_key and known == entry):
+        if known is entry or (known.order_key == entry.order_key and as_kept(name, known, entry) == entry):
             return
         raise Violation(
             "agreement",

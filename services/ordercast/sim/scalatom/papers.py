@@ -14,7 +14,7 @@ from typing import Any
 from ordercast.core.machine import Deliver
 from ordercast.core.packets import FIELD_OF
 from ordercast.protocols.scalatom.settings import Settings
-from ordercast.sim.paper import Paper, Row, Table
+from ordercast.sim.paper import Paper, PaperRow, Table
 from ordercast.sim.scalatom.stage import Stage
 
 DELAY_S = 0.001
@@ -134,38 +134,40 @@ def steps_with_fresh_messages(d: int) -> int:
     return max(observer.steps(id_) for id_ in middle)
 
 
-def implied_rows(ds: Sequence[int] = (3, 5)) -> list[Row]:
+def implied_rows(ds: Sequence[int] = (3, 5)) -> list[PaperRow]:
     """What is published is with consensus on the number, and eager relay."""
     result = []
     for d in ds:
         count, with_ = one_multicast_implied(d), f"d = {d}, stamps imply the number"
         formula = 3 * (d - 1) ** 2 + 4 * (d - 1)
-        result.append(Row(f"communication steps, {with_} (published: consensus)", 6, count.steps))
-        result.append(Row(f"messages, {with_} (published: consensus)", formula, count.without_gossip))
-        result.append(Row(f"gossip messages, {with_} (published: consensus)", (d - 1) ** 2, count.lone_gossip))
+        result.append(PaperRow(f"communication steps, {with_} (published: consensus)", 6, count.steps))
+        result.append(PaperRow(f"messages, {with_} (published: consensus)", formula, count.without_gossip))
+        result.append(
+            PaperRow(f"gossip messages, {with_} (published: consensus)", (d - 1) ** 2, count.lone_gossip)
+        )
     return result
 
 
-def rows(ds: Sequence[int] = range(2, 13), groups: Sequence[int] = (1, 10, 100, 1000)) -> list[Row]:
+def rows(ds: Sequence[int] = range(2, 13), groups: Sequence[int] = (1, 10, 100, 1000)) -> list[PaperRow]:
     result = [
-        Row("communication steps", 6, one_multicast(5, eager=True).steps),
-        Row("communication steps, lazy relay", 6, one_multicast(5, eager=False).steps),
-        Row("communication steps when fresh messages carry the gossip", 5, steps_with_fresh_messages(5)),
+        PaperRow("communication steps", 6, one_multicast(5, eager=True).steps),
+        PaperRow("communication steps, lazy relay", 6, one_multicast(5, eager=False).steps),
+        PaperRow("communication steps when fresh messages carry the gossip", 5, steps_with_fresh_messages(5)),
     ]
     counts = {(d, eager): one_multicast(d, eager=eager) for d in ds for eager in (True, False)}
     for d in ds:
         formula = 3 * (d - 1) ** 2 + 4 * (d - 1)
-        result.append(Row(f"messages, d = {d}, eager relay", formula, counts[d, True].without_gossip))
-        result.append(Row(f"gossip messages, d = {d}", (d - 1) ** 2, counts[d, True].lone_gossip))
+        result.append(PaperRow(f"messages, d = {d}, eager relay", formula, counts[d, True].without_gossip))
+        result.append(PaperRow(f"gossip messages, d = {d}", (d - 1) ** 2, counts[d, True].lone_gossip))
         lazy = counts[d, False]
-        result.append(Row(f"messages, d = {d}, lazy relay (published: eager)", formula, lazy.without_gossip))
+        result.append(PaperRow(f"messages, d = {d}, lazy relay (published: eager)", formula, lazy.without_gossip))
     result += implied_rows()
     for d in ds:
-        result.append(Row(f"largest message in bytes, d = {d}", "f(d)", counts[d, False].bytes_max))
+        result.append(PaperRow(f"largest message in bytes, d = {d}", "f(d)", counts[d, False].bytes_max))
     for number in groups:
         count = one_multicast(3, eager=False, groups=number)
         what = f"bytes sent for one multicast, d = 3, groups in the system: {number}"
-        result.append(Row(what, "independent of it", count.bytes_all))
+        result.append(PaperRow(what, "independent of it", count.bytes_all))
     return result
 
 

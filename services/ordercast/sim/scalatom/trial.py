@@ -1,6 +1,7 @@
 """SCALATOM on trial."""
 
 from ordercast.sim.mutants_of_cells import OF_CELLS
+from ordercast.sim.mutants_of_rows import OF_ROWS
 from ordercast.sim.scalatom.chores import begin
 from ordercast.sim.scalatom.cluster import ScalatomCluster
 from ordercast.sim.scalatom.mutants.assertions import SCALATOM_ASSERTIONS
@@ -18,7 +19,7 @@ TRIAL = Trial(
     draw,
     ScalatomCluster,
     begin,
-    [*CATALOGUE, *RESTARTING, *RECONFIGURING, *OF_CELLS],
+    [*CATALOGUE, *RESTARTING, *RECONFIGURING, *OF_CELLS, *OF_ROWS],
     SCHEDULES | RESTART_SCHEDULES | CONFIGURATION_SCHEDULES,
     lambda schedule: verdict(schedule)[0],
     SCALATOM_ASSERTIONS,

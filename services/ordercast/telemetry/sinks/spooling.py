@@ -6,7 +6,7 @@ from ordercast.telemetry import meters as reasons
 from ordercast.telemetry.meters import Meters
 from ordercast.telemetry.receiver import NotTaken
 from ordercast.telemetry.settings import Settable
-from ordercast.telemetry.spool.intake import BusyError, FullError, Limits
+from ordercast.telemetry.spool.intake import BusyError, FullError, IntakeLimits
 from ordercast.telemetry.spool.spool import Keeping, Spool
 
 #: Somebody has to make room, and that takes a while.
@@ -16,7 +16,7 @@ FULL_RETRY_S = 10.0
 class SpoolSink:
     def __init__(self, settings: Settable, meters: Meters) -> None:
         assert settings.data is not None
-        limits = Limits(
+        limits = IntakeLimits(
             segment_bytes=settings.segment_bytes,
             seal_s=settings.seal_s,
             queue_bytes_max=settings.queue_bytes_max,

@@ -74,17 +74,17 @@ class Watches(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class IntakeLimits:
     segment_bytes: int
     seal_s: float
     queue_bytes_max: int
     reserve_bytes: int
 
 
-class Intake:
+class SpoolIntake:
     """To be made and used in the event loop's thread."""
 
-    def __init__(self, directory: Path, salt: int, first: int, limits: Limits, watches: Watches) -> None:
+    def __init__(self, directory: Path, salt: int, first: int, limits: IntakeLimits, watches: Watches) -> None:
         self._directory = directory
         self._salt = salt
         self._limits = limits

@@ -33,14 +33,14 @@ class LossError(Exception):
         self.end = end
 
 
-class Sent(NamedTuple):
+class SentPieces(NamedTuple):
     #: An Arrow stream.
     arrow: bytes
     #: The first offset behind what is in it.
     end: int
 
 
-async def pieces_of(segment: Segment, begin: int, end: int, meters: Meters) -> AsyncGenerator[Sent, None]:
+async def pieces_of(segment: Segment, begin: int, end: int, meters: Meters) -> AsyncGenerator[SentPieces, None]:
     """From the batch with `begin` on, as far as the segment goes or `end` is.
 
     LossError at what is lost, FileNotFoundError if the segment was merged or dropped meanwhile.
@@ -59,7 +59,7 @@ async def pieces_of(segment: Segment, begin: int, end: int, meters: Meters) -> A
             found, damage = await asyncio.to_thread(_read, file, group)
             if found:
                 good = group[len(found) - 1].end
-                yield Sent(b"".join((file.schema, *found, STREAM_END)), good)
+                yield SentPieces(b"".join((file.schema, *found, STREAM_END)), good)
             if damage is not None:
                 bad = group[len(found)]
                 report(segment, bad.first, bad.end, damage, meters)

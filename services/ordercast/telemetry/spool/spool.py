@@ -21,7 +21,7 @@ from ordercast.runtime.storage.writer import end_process
 from ordercast.telemetry.meters import Meters
 from ordercast.telemetry.spool import layout
 from ordercast.telemetry.spool.catalogue import Catalogue
-from ordercast.telemetry.spool.intake import BusyError, Closed, Intake, Limits
+from ordercast.telemetry.spool.intake import BusyError, Closed, IntakeLimits, SpoolIntake
 from ordercast.telemetry.spool.lately import Lately, mark_of
 from ordercast.telemetry.spool.pieces import LossError, OutOfRangeError, pieces_of, report
 from ordercast.telemetry.spool.recovery import recover
@@ -48,7 +48,7 @@ class Keeping:
     unsealed_bytes_max: int
 
 
-class State(NamedTuple):
+class SpoolEnds(NamedTuple):
     begin: int
     end: int
     taken: int
@@ -57,7 +57,7 @@ class State(NamedTuple):
 class Spool:
     """`start`, use, `stop`, in one event loop."""
 
-    def __init__(self, directory: Path, limits: Limits, keeping: Keeping, meters: Meters) -> None:
+    def __init__(self, directory: Path, limits: IntakeLimits, keeping: Keeping, meters: Meters) -> None:
         """SpoolDirectoryError if the directory cannot be used."""
         self._directory = directory
         self._limits = limits
@@ -80,7 +80,7 @@ class Spool:
         for segment in found.damaged:
             self._meters.corrupt_once((segment.first, segment.end))
         self._sealer = Sealer(self._lock, identity.salt)
-        self._intake: Intake | None = None
+        self._intake: SpoolIntake | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._work = asyncio.Event()
         self._work.set()
@@ -89,7 +89,7 @@ class Spool:
     # --- From the start to the stop
 
     def start(self) -> None:
-        self._intake = Intake(self._directory, self._salt, self._taken, self._limits, self)
+        self._intake = SpoolIntake(self._directory, self._salt, self._taken, self._limits, self)
         self._keeper = asyncio.create_task(self._keep())
         self._keeper.add_done_callback(_end_if_it_failed)
 
@@ -164,10 +164,10 @@ class Spool:
     # --- Read
 
     @property
-    def state(self) -> State:
+    def state(self) -> SpoolEnds:
         begin = self.catalogue.begin
         # Without anything that can be read it will begin with what is sealed next.
-        return State(self._sealed_to if begin is None else begin, self._sealed_to, self._taken)
+        return SpoolEnds(self._sealed_to if begin is None else begin, self._sealed_to, self._taken)
 
     async def read(self, begin: int, end: int) -> AsyncGenerator[bytes, None]:
         """Arrow streams with the records of the range, and perhaps some around it.

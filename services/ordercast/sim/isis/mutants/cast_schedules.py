@@ -129,6 +129,21 @@ class PastInAnotherGroup(Schedule):
         stage.finish()
 
 
+class PastOfACbcastInAnotherGroup(Schedule):
+    """n2 lacks m, of b. n4 has delivered m, and its CBCAST in a comes to n2."""
+
+    mutant = "only-the-own-group-looked-at"
+    groups: ClassVar = {"a": ("n2", "n3", "n4"), "b": ("n1", "n2", "n4")}
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("n1", "n2")
+        stage.publish("c1", "b", through="n1")
+        stage.run(0.02)
+        stage.publish("c2", "a", through="n4")
+        stage.run(0.02)
+        stage.finish()
+
+
 class FieldLeftOut(Schedule):
     """n2's second cast differs from its first in what it has of n1 alone; n3 lacks that."""
 
@@ -234,6 +249,23 @@ class ReadElsewhere(Schedule):
         stage.finish()
 
 
+class OwnCastWithAPast(Schedule):
+    """A client reads m in b's log and publishes in a, through n3, which is in both and lacks m. What n3 casts for
+    the client has a past that n3 has not delivered."""
+
+    mutant = "own-casts-delivered-at-once"
+    groups: ClassVar = {"a": ("n1", "n3"), "b": ("n2", "n3", "n4")}
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("n2", "n3")
+        stage.publish("c1", "b", through="n2")  # m
+        stage.run(0.01)
+        stage.sees("c2", "b", at="n2")
+        stage.publish("c2", "a", through="n3")
+        stage.run(0.01)
+        stage.finish()
+
+
 class RoundTheRing(Schedule):
     """n1 speaks in c, then in a; n2 answers in b. n3, in b and c, has the answer before what n1 said in c. n2 is
     not in c, so its cast says nothing about c: but its epoch does.
@@ -252,6 +284,13 @@ class RoundTheRing(Schedule):
         stage.publish("c3", "b", through="n2")
         stage.run(0.02)
         stage.finish()
+
+
+class RoundTheRingUnderTheConservativeRule(RoundTheRing):
+    """The same ring. Neither times nor epochs travel: n1 waits until everyone in c has what it said there."""
+
+    mutant = "conservative-rule-skipped"
+    settings = Settings(causality=Causality.CONSERVATIVE)
 
 
 class LeavesWithWhatItSaw(Schedule):
@@ -294,13 +333,16 @@ CAST_SCHEDULES: dict[str, type[Schedule]] = {
         TailOfTheSameLength,
         RowsOfNoDisk,
         PastInAnotherGroup,
+        PastOfACbcastInAnotherGroup,
         FieldLeftOut,
         SaidWhatIsLost,
         OrdersThatDied,
         ToldLate,
         LostOnTheWay,
         ReadElsewhere,
+        OwnCastWithAPast,
         RoundTheRing,
+        RoundTheRingUnderTheConservativeRule,
         LeavesWithWhatItSaw,
     )
 }

@@ -112,6 +112,7 @@ CASTS.append(
         "sets-order-in-vector-time",
         "sets-order is not a CBCAST",
         ((Ordering, "on_sets_order", _order_waits), (Delivering, "drain", _drain_with_orders)),
+        seed=2,
     )
 )
 
@@ -124,7 +125,7 @@ def _by_position_alone(self: Delivering, replica: Replica, era: Era, key: Key) -
     return _is_deliverable(self, replica, era, key)
 
 
-@mutant("new-holder-forgets-its-queue", "5.2: it orders what already waits", (Ordering, "take_over"))
+@mutant("new-holder-forgets-its-queue", "5.2: it orders what already waits", (Ordering, "take_over"), seed=4)
 def _nothing_waits(self: Ordering, replica: Replica, era: Era) -> None:
     pass
 

@@ -43,6 +43,7 @@ FOUND += [
         "token-taken-before-what-was-ordered-came",
         "whoever takes the token over has delivered what was ordered before",
         ((Era, "is_holder", property(_whoever_is_told)),),
+        seed=9,
     ),
     Mutant(
         "orders-after-contributing",
@@ -52,7 +53,9 @@ FOUND += [
 ]
 
 
-@mutant("promise-counts-before-what-was-sent-has-come", "6.7: nothing lower comes behind it", (Era, "promise"))
+@mutant(
+    "promise-counts-before-what-was-sent-has-come", "6.7: nothing lower comes behind it", (Era, "promise"), seed=11
+)
 def _at_once(self: Era, member: int, sent: int, epoch: int) -> None:
     self.epochs[member] = max(self.epochs[member], epoch)
 
@@ -89,10 +92,10 @@ _close = Flushing._close
 @mutant(
     "overtaken-by-what-came-behind-it", "what is behind a lost answer is dropped with it", (Flushing, "_close")
 )
-def _go_on(self: Flushing, era: Era, replica: Replica, first: int, keys: list[Key]) -> None:
+def _go_on(self: Flushing, era: Era, replica: Replica, first: int, keys: list[Key], counts: list[int]) -> None:
     machine: Any = self.machine
     machine.left_out_of = lambda group: None
-    _close(self, era, replica, first, keys)
+    _close(self, era, replica, first, keys, counts)
     del machine.left_out_of
 
 

@@ -115,7 +115,31 @@ class OnePartOfAReceipt(Schedule):
         stage.finish()
 
 
+class BehindWhatWaitsForIt(Schedule):
+    """m is for a and b, and n2, the only member of b, gets m in a with the view that n1 leaves. A client answers
+    in b through n2, which waits there until all of m is cast; and then n3 hands m's part of b on to n2."""
+
+    mutant = "part-waits-behind-what-waits-for-it"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "b": ("n2",)}
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("n1", "n2")
+        stage.publish("c1", "a", "b", through="n1")  # m
+        stage.run(0.02)
+        stage.crash("n1", "c1")
+        stage.believe_in("n2", "n3")
+        stage.tell("n2", "n3", "c2")
+        stage.run(0.02)
+        stage.look()
+        stage.run(0.02)
+        stage.tell("n2", "n3", "c2")
+        stage.run(0.005)
+        stage.publish("c2", "b", through="n2")
+        stage.run(0.02)
+        stage.finish("n1", "c1")
+
+
 FOUND_SCHEDULES: dict[str, type[Schedule]] = {
     schedule.mutant: schedule
-    for schedule in (OrderedTooLate, SaidAndForgotten, BehindALostAnswer, OnePartOfAReceipt)
+    for schedule in (OrderedTooLate, SaidAndForgotten, BehindALostAnswer, BehindWhatWaitsForIt, OnePartOfAReceipt)
 }

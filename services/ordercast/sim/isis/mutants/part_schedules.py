@@ -68,6 +68,25 @@ class LostWithWhoWasLeftOut(Schedule):
         stage.finish("c1")
 
 
+class OriginIsGone(Schedule):
+    """m is for a and b, and n1 casts it in a. Before it has handed the other part to anybody in b, n1 is gone for
+    good, with its publisher: n2 and n3 hold m and have to hand it on."""
+
+    mutant = "only-the-origin-hands-on"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "b": ("n4", "n5", "n6")}
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("n1", "n4", "n5", "n6")
+        stage.publish("c1", "a", "b", through="n1")  # m
+        stage.run(0.02)
+        stage.crash("n1", "c1")
+        stage.finish("n1", "c1")
+
+
+class NobodyHandsOn(OriginIsGone):
+    mutant = "part-never-handed-on"
+
+
 #: m is for a and b: n6 or n7 casts it in a, and n4 is to cast it in b. n1 is in b alone and holds its token: if it
 #: speaks there before it has m, its cast is before m in the log.
 APART: dict[str, tuple[str, ...]] = {"a": ("n6", "n7", "n8"), "b": ("n1", "n4", "n5")}
@@ -269,6 +288,8 @@ PART_SCHEDULES: dict[str, type[Schedule]] = {
         AnsweredPartByPart,
         ConfirmedBeforeItIsDelivered,
         LostWithWhoWasLeftOut,
+        OriginIsGone,
+        NobodyHandsOn,
         ReadBeforeTheOtherPartIsCast,
         NotAsked,
         ReadWhereTheLogIsCopied,

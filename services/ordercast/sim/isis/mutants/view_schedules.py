@@ -340,6 +340,26 @@ class SaidByAnotherLife(Schedule):
         stage.finish()
 
 
+class OneOfTwoHasIt(Schedule):
+    """n1's cast has come to n2 and not to n3, and n1 is gone for good. The view of n2 and n3 begins with it."""
+
+    mutant = "unstable-casts-not-forwarded"
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("n1", "n3")
+        stage.publish("c1", "a", through="n1")
+        stage.run(0.02)
+        stage.crash("n1", "c1")
+        stage.finish("n1", "c1")
+
+
+class ShownAndItsCasterGone(OneOfTwoHasIt):
+    """And n2 has shown it, for it was on two disks."""
+
+    mutant = "casts-of-who-goes-forgotten"
+
+
 VIEW_SCHEDULES: dict[str, type[Schedule]] = {
     schedule.mutant: schedule
     for schedule in (
@@ -357,5 +377,7 @@ VIEW_SCHEDULES: dict[str, type[Schedule]] = {
         AnswerToNothing,
         AllWereDown,
         SaidByAnotherLife,
+        OneOfTwoHasIt,
+        ShownAndItsCasterGone,
     )
 }

@@ -273,7 +273,7 @@ def _one_mark(self: ProducerTable, producer: bytes, groups: tuple[str, ...]) -> 
 _queue, _load = ProducerTable._queue, ProducerTable.load
 
 
-@mutant("producers-counted-over-all-sets", "each set has its own bound", (ProducerTable, "_queue"))
+@mutant("producers-counted-over-all-sets", "each set has its own bound", (ProducerTable, "_queue"), seed=5)
 def _one_bound(
     self: ProducerTable, key: SetKey, state: ProducerState, there: DestinationSet, client: bytes
 ) -> None:
@@ -322,7 +322,7 @@ def _finished_anywhere(self: Repair, name: str, delivered: Delivered) -> bool:
 _snapshot = Snapshots.snapshot
 
 
-@mutant("snapshot-without-the-done-table", "E8", (Snapshots, "snapshot"))
+@mutant("snapshot-without-the-done-table", "E8", (Snapshots, "snapshot"), seed=5)
 def _no_done(self: Snapshots, replica: Replica) -> Snapshot:
     snapshot = _snapshot(self, replica)
     del snapshot.done[:]
@@ -337,7 +337,7 @@ def _not_busy(self: Producer) -> list[Any]:
     return []
 
 
-@mutant("message-overtakes-into-an-envelope", "E6: m1{A}, m2{A,B}, m3{A}", (Producer, "hold_back"))
+@mutant("message-overtakes-into-an-envelope", "E6: m1{A}, m2{A,B}, m3{A}", (Producer, "hold_back"), seed=9)
 def _no_hold_back(self: Producer, item: Any, claims: dict[str, Any]) -> None:
     pass
 

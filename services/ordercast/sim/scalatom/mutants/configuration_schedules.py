@@ -74,6 +74,13 @@ class ImpliedAndUntold(Schedule):
         stage.finish()
 
 
+class OldMembersGoOn(ImpliedAndUntold):
+    """n1 and n2, which stay, have to stand still and say what they had. If they go on in the new configuration as
+    they did in the old one, n7 never hears from a majority of the old one that it has ended, and never starts."""
+
+    mutant = "sealed-replica-still-stamps"
+
+
 class ImpliedBeforeTwoChanges(Schedule):
     """n3 knows, by the stamps alone, that m is decided at 0, and tells nobody. In the next configuration n1 and n7
     start, with that stamp, and get nothing decided; n2 never starts. They change again, and {n1, n2} are heard. n2
@@ -406,6 +413,7 @@ CONFIGURATION_SCHEDULES: dict[str, type[Schedule]] = {
         NewcomersBeginAtZero,
         OneSealedIsNotEnough,
         ImpliedAndUntold,
+        OldMembersGoOn,
         ImpliedBeforeTwoChanges,
         NewcomersStartFromOne,
         NewAcceptorsKnowNothing,

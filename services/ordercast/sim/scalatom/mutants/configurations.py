@@ -20,7 +20,8 @@ from ordercast.protocols.scalatom.snapshot import Snapshots
 from ordercast.sim.mutant import Mutant, register
 from ordercast.sim.scalatom.reconfiguration import Reconfiguration
 from ordercast.v1.consensus_pb2 import Votes
-from ordercast.v1.sequencer_pb2 import HandedOver, Snapshot
+from ordercast.v1.scalatom_pb2 import HandedOver
+from ordercast.v1.sequencer_pb2 import Snapshot
 
 RECONFIGURING: list[Mutant] = []
 mutant = partial(register, RECONFIGURING, reconfigures=True)
@@ -152,7 +153,9 @@ def _all_or_none(self: Handing, replica: Replica, complete: dict[str, Part]) -> 
 # ------------------------------------------------------------------------------------------------ consensus
 
 
-@mutant("round-0-again-in-a-later-configuration", "round 0, implied numbers", (Scalatom, "may_skip_votes"))
+@mutant(
+    "round-0-again-in-a-later-configuration", "round 0, implied numbers", (Scalatom, "may_skip_votes"), seed=17
+)
 def _always_skips(self: Scalatom, header: Any) -> bool:
     return True
 
@@ -192,6 +195,7 @@ RECONFIGURING.append(
         "state of the log",
         ((Snapshots, "snapshot", _snapshot_without("done")),),
         reconfigures=True,
+        seed=16,
     )
 )
 
@@ -199,7 +203,7 @@ RECONFIGURING.append(
 # --------------------------------------------------------------------------------------------- one at a time
 
 
-@mutant("two-changes-at-once", "the next change waits for a majority", (Reconfiguration, "may_change"))
+@mutant("two-changes-at-once", "the next change waits for a majority", (Reconfiguration, "may_change"), seed=3)
 def _any_time(self: Reconfiguration, name: str) -> bool:
     return name in self.membership.groups and name not in self.membership.closed and name not in self.next
 

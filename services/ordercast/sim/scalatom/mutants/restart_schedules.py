@@ -114,7 +114,20 @@ class StampedInOneOfTwoGroups(Schedule):
         stage.finish()
 
 
+class StartedLater(StampedInOneOfTwoGroups):
+    """Members of the new b that start later begin with what the first ones began with, if it is passed on to them.
+    Without that, m' comes before m again."""
+
+    mutant = "hand-over-not-passed-on"
+
+
 RESTART_SCHEDULES: dict[str, type[Schedule]] = {
     schedule.mutant: schedule
-    for schedule in (ToldBeforeItWasReserved, ForgottenBeforeTheRestart, EntryLost, StampedInOneOfTwoGroups)
+    for schedule in (
+        ToldBeforeItWasReserved,
+        ForgottenBeforeTheRestart,
+        EntryLost,
+        StampedInOneOfTwoGroups,
+        StartedLater,
+    )
 }

@@ -9,7 +9,7 @@ from ordercast.protocols.scalatom.machine import Scalatom
 from ordercast.protocols.scalatom.recovery import Recovery
 from ordercast.protocols.scalatom.replica import Replica
 from ordercast.sim.mutant import Mutant, register
-from ordercast.v1.sequencer_pb2 import StampedRecord
+from ordercast.v1.scalatom_pb2 import StampedRecord
 
 RESTARTING: list[Mutant] = []
 mutant = partial(register, RESTARTING)

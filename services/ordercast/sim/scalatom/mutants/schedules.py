@@ -72,6 +72,32 @@ class ClockWithoutEntry(Schedule):
         stage.finish()
 
 
+class StatementLost(Schedule):
+    """n1 has m' at 0 and m at 1, and tells n2 so in a statement that is lost with its connection. The next one
+    begins above both. n2, whose own stamps are 0 for m and 101 for m', delivers m, decided at 1, if it takes n1's
+    history for complete without them; and n3 has m' decided at 0."""
+
+    mutant = "gossip-applied-without-its-base"
+    groups: ClassVar = {"a": ("n1", "n2", "n3"), "c": ("n2",)}
+
+    def play(self, stage: Stage) -> None:
+        stage.hold("g1", "n2")
+        stage.hold("n3", "n1", "n2")
+        stage.hold("g2", "n3")
+        stage.hold("n1", "n2")
+        stage.publish("c1", "a")  # m': stamped 0 by n1 and n3, coordinator n3
+        stage.run(0.01)
+        stage.publish("c2", "a", "c")  # m: stamped 1 by n1 and 0 by n2, coordinator n2
+        stage.run(0.01)
+        stage.raise_clock("n2", "a", 100)
+        stage.release("g1", "n2")  # now n1 hears that n2 has m', and may tell of its place
+        stage.run(0.1)
+        stage.lose_in_flight("n1", "n2")
+        stage.release("n1", "n2")
+        stage.run(0.05)
+        stage.finish()
+
+
 class OnlyHolderDies(Schedule):
     """[E4] n1 is the only one to get m', gossips its entry, and is gone for good together with the gateway.
     Whoever counts the entry waits for a decision that nobody can make."""
@@ -357,6 +383,13 @@ class DoneBeforeDelivery(Schedule):
         stage.finish()
 
 
+class ForgottenByTheOthers(DoneBeforeDelivery):
+    """[E8] The others have delivered m1 and forgotten it, so their histories do not list it any more. n1 may count
+    them as complete only when it has delivered what they have forgotten; otherwise it delivers m2 first."""
+
+    mutant = "forgotten-key-ignored"
+
+
 class ReceiptIsNotFinished(Schedule):
     """[E8] n3 delivers m1 and says so before its disk does; a receipt is out. If that counts as finished, the next
     envelope closes m1's instance, n3 crashes, and nobody can ever decide m1 again."""
@@ -470,6 +503,7 @@ SCHEDULES: dict[str, type[Schedule]] = {
         OffByOne,
         Ties,
         ClockWithoutEntry,
+        StatementLost,
         OnlyHolderDies,
         StampLostInACrash,
         ClockGoesBack,
@@ -483,6 +517,7 @@ SCHEDULES: dict[str, type[Schedule]] = {
         OwnStampLost,
         GatewayCameBack,
         DoneBeforeDelivery,
+        ForgottenByTheOthers,
         ReceiptIsNotFinished,
         OneGroupHasIt,
         NeededGroupRemoved,
