@@ -12,7 +12,7 @@ from ordercast.core.machine import Deliver
 from ordercast.protocols.optimistic.settings import PERIODIC, Settings
 from ordercast.sim.network import NetworkSettings
 from ordercast.sim.optimistic.stage import Stage
-from ordercast.sim.paper import Paper, Row, Table
+from ordercast.sim.paper import Paper, PaperRow, Table
 
 DELAY_S = 0.001
 GROUPS = {"a": ("n1", "n2", "n3"), "b": ("n4", "n5", "n6"), "c": ("n7", "n8", "n9")}
@@ -79,39 +79,39 @@ def _overtaken(stage: Stage) -> None:
 BEHIND = {"walls": {"g1": -2 * DELAY_S}, "gateways": ("g1", "g3")}
 
 
-def delays() -> list[Row]:
+def delays() -> list[PaperRow]:
     holds = _play(EXACT, _some)
     fails = _play(EXACT, _overtaken, **BEHIND)
     return [
-        Row("optimistic delivery, A2 holds: delays", 1, max(holds.delays(holds.early))),
-        Row("final delivery, A2 holds: delays", 3, max(holds.delays(holds.final))),
-        Row("final delivery, A2 fails: delays, at most", 6, max(fails.delays(fails.final))),
-        Row("final delivery, A2 fails: delays, mean", None, _mean(fails.delays(fails.final))),
+        PaperRow("optimistic delivery, A2 holds: delays", 1, max(holds.delays(holds.early))),
+        PaperRow("final delivery, A2 holds: delays", 3, max(holds.delays(holds.final))),
+        PaperRow("final delivery, A2 fails: delays, at most", 6, max(fails.delays(fails.final))),
+        PaperRow("final delivery, A2 fails: delays, mean", None, _mean(fails.delays(fails.final))),
     ]
 
 
-def thresholds() -> list[Row]:
+def thresholds() -> list[PaperRow]:
     """[Algorithm 2] Nulls that are sent now and then."""
     rows = []
     for barrier_s in (0.001, 0.005, 0.01, 0.02, 0.05):
         settings = replace(EXACT, liveness=PERIODIC, barrier_s=barrier_s, tick_s=min(0.1, barrier_s))
         times = _play(settings, _some)
         what = f"final delivery, a null every {round(barrier_s / DELAY_S)} delays: delays, mean"
-        rows.append(Row(what, "grows with the threshold", _mean(times.delays(times.final))))
+        rows.append(PaperRow(what, "grows with the threshold", _mean(times.delays(times.final))))
     return rows
 
 
-def mistakes() -> list[Row]:
+def mistakes() -> list[PaperRow]:
     """On a network on which one message in ten takes up to ten times longer: what the window is good for."""
     rows = []
     for quantile in (0.5, 0.9, 0.99):
         settings = Settings(window_quantile=quantile)
         share = _share_of_mistakes(settings, {})
-        rows.append(Row(f"share of early deliveries in the wrong order, w at quantile {quantile}", None, share))
+        rows.append(PaperRow(f"share of early deliveries in the wrong order, w at quantile {quantile}", None, share))
     for apart_s in (0.0, 0.01, 0.1):
         share = _share_of_mistakes(Settings(), {"g1": apart_s})
         what = f"share of early deliveries in the wrong order, a clock {round(apart_s * 1000)} ms ahead"
-        rows.append(Row(what, None, share))
+        rows.append(PaperRow(what, None, share))
     return rows
 
 
