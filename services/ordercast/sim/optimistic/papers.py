@@ -107,7 +107,9 @@ def mistakes() -> list[PaperRow]:
     for quantile in (0.5, 0.9, 0.99):
         settings = Settings(window_quantile=quantile)
         share = _share_of_mistakes(settings, {})
-        rows.append(PaperRow(f"share of early deliveries in the wrong order, w at quantile {quantile}", None, share))
+        rows.append(
+            PaperRow(f"share of early deliveries in the wrong order, w at quantile {quantile}", None, share)
+        )
     for apart_s in (0.0, 0.01, 0.1):
         share = _share_of_mistakes(Settings(), {"g1": apart_s})
         what = f"share of early deliveries in the wrong order, a clock {round(apart_s * 1000)} ms ahead"
