@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ordercast.client.aio import Connection, connect
+    from ordercast.client.aio_merged import AsyncMergedDelivery, MergedSubscription
     from ordercast.client.aio_producer import Producer
     from ordercast.client.aio_subscription import AsyncDelivery, Subscription
+    from ordercast.client.checkpoint import Checkpoint
     from ordercast.client.errors import OrdercastError
+    from ordercast.client.merged_types import Cut, MergedDelivery
     from ordercast.client.sync import SyncConnection, connect_sync
+    from ordercast.client.sync_merged import SyncMergedDelivery, SyncMergedSubscription
     from ordercast.client.sync_subscription import SyncDelivery, SyncSubscription
     from ordercast.client.types import TLS, Delivery, Receipt
 
@@ -20,14 +24,21 @@ if TYPE_CHECKING:
 __all__ = [
     "TLS",
     "AsyncDelivery",
+    "AsyncMergedDelivery",
+    "Checkpoint",
     "Connection",
+    "Cut",
     "Delivery",
+    "MergedDelivery",
+    "MergedSubscription",
     "OrdercastError",
     "Producer",
     "Receipt",
     "Subscription",
     "SyncConnection",
     "SyncDelivery",
+    "SyncMergedDelivery",
+    "SyncMergedSubscription",
     "SyncSubscription",
     "__version__",
     "connect",
@@ -37,6 +48,13 @@ __all__ = [
 _HOMES = {
     "TLS": "types",
     "AsyncDelivery": "aio_subscription",
+    "AsyncMergedDelivery": "aio_merged",
+    "Checkpoint": "checkpoint",
+    "Cut": "merged_types",
+    "MergedDelivery": "merged_types",
+    "MergedSubscription": "aio_merged",
+    "SyncMergedDelivery": "sync_merged",
+    "SyncMergedSubscription": "sync_merged",
     "Connection": "aio",
     "Delivery": "types",
     "OrdercastError": "errors",

@@ -58,6 +58,7 @@ def test_the_demo_loses_a_node_and_no_message() -> None:
     assert all(group["messages"] == group["seen_by_subscriber"] > 0 for group in result["groups"])
 
 
+@pytest.mark.long
 def test_the_demo_prints_a_table_and_a_verdict() -> None:
     result = run("demo", "--messages", "200")
     assert result.exit_code == 0

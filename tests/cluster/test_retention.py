@@ -9,6 +9,7 @@ from ordercast.local.cluster import LocalCluster, wait_until
 from ordercast.v1.gateway_pb2 import SetCursorRequest
 from ordercast.v1.membership_pb2 import Retention
 from ordercast.v1.sequencer_pb2 import StartAt
+from tests.cli.cluster_commands.commands import document, run, text
 from tests.cluster.asking import (
     CALL_S_MAX,
     assert_replicas_agree,
@@ -63,6 +64,25 @@ def publish(cluster: LocalCluster, group: str, begin: int, count: int, gateway: 
     with ordercast.connect_sync(cluster.gateways[gateway]) as oc:
         for number in range(begin, begin + count):
             oc.publish((b"%d" % number).ljust(MESSAGE_BYTES, b"."), to=[group])
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_group_that_gets_a_retention_loses_what_is_beyond_it(cluster: LocalCluster, is_shared: bool) -> None:
+    """By the command line: what is not given stays, and other groups of the cell keep all."""
+    name = f"updated-{'shared' if is_shared else 'apart'}"
+    with ordercast.connect_sync(*cluster.gateways) as oc:
+        oc.create_group(name, retention=Retention(age_s=86_400), shared=is_shared)
+    publish(cluster, name, 0, MESSAGES)
+    assert first_of(cluster, name) == 0
+    at = ("-g", cluster.gateways[0])
+    (updated,) = document("group", "update", name, "--retention-bytes", str(KEPT_BYTES), *at)
+    assert updated["retention"] == {"bytes": KEPT_BYTES, "age_s": 86_400}
+    wait_until("the oldest goes", lambda: first_of(cluster, name) > 0, TRUNCATED_S_MAX)
+    assert run("group", "update", name, *at).exit_code == 2
+    assert run("group", "update", "nowhere", "--retention-age", "1d", *at).exit_code == 3
+    assert "keeps everything" in text(
+        "group", "update", name, "--retention-bytes", "0", "--retention-age", "0", *at
+    )
 
 
 def is_out_of_reach(cluster: LocalCluster, group: str, offset: int) -> bool:

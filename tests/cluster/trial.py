@@ -87,6 +87,8 @@ class TrialReport:
     refused: int
     #: Replicas that still lack what others of their group have.
     behind: list[str]
+    #: Messages that readers of all groups as one stream saw, all of them together.
+    merged: int
 
     def check(self) -> None:
         """Everything that was sent is acknowledged, and everything acknowledged is where it belongs, once."""
@@ -155,6 +157,7 @@ async def trial(
         asyncio.create_task(load.subscribe(f"subscriber-{number}", group))
         for number, group in itertools.product((1, 2), (*groups, *beside))
     ]
+    subscribers += [asyncio.create_task(load.subscribe_merged(f"merged-{number}")) for number in (1, 2)]
     tasks = (*producers, *subscribers)
     try:
         await asyncio.to_thread(progress.wait_for_receipts)
@@ -177,7 +180,8 @@ async def trial(
     verified = await asyncio.to_thread(verify, gateways[0])
     failed = load.failed | other.failed
     behind = replicas_behind(load.evidence)
-    return TrialReport(verdict, verified, len(load.evidence.sent), failed, len(progress.refused), behind)
+    merged = sum(len(witness.seen) for witness in load.evidence.merged.values())
+    return TrialReport(verdict, verified, len(load.evidence.sent), failed, len(progress.refused), behind, merged)
 
 
 def replicas_behind(evidence: Evidence) -> list[str]:

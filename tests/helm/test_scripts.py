@@ -89,13 +89,33 @@ def test_more_replicas_are_added_and_none_is_taken_away(
     assert len(client.describe_group("grows").group.replicas) == 5
 
 
+def test_another_retention_is_given_and_one_that_is_not_declared_is_left(
+    cluster: LocalCluster, client: ordercast.SyncConnection, tmp_path: Path
+):
+    def declared(**more: Any) -> list[dict[str, Any]]:
+        return [{"name": "default", "groups": [{"name": "kept", **more}]}]
+
+    def kept() -> tuple[int, int]:
+        retention = client.describe_group("kept").group.retention
+        return retention.bytes, retention.age_s
+
+    assert declare(cluster, tmp_path, declared(retention={"bytes": 1 << 33}))[0] == 0
+    code, said, wrong = declare(cluster, tmp_path, declared(retention={"ageSeconds": 3600}))
+    assert (code, wrong) == (0, "")
+    assert "group kept keeps 0 bytes, 3600 s" in said
+    assert kept() == (0, 3600)
+    assert declare(cluster, tmp_path, declared()) == (0, "", "")
+    assert kept() == (0, 3600)
+    assert declare(cluster, tmp_path, declared(retention={}))[0] == 0
+    assert kept() == (0, 0)
+
+
 @pytest.mark.parametrize(
     ("domain", "difference"),
     [
         ({"name": "default", "protocol": "isis"}, "the domain default has the protocol scalatom, and not isis"),
         ({"name": "default", "settings": {"gossip_s": 0.5}}, "the domain default has the settings"),
         ({"name": "other", "groups": [{"name": "fixed"}]}, "the group fixed is in the domain default"),
-        ({"name": "default", "groups": [{"name": "fixed", "retention": {"bytes": 5}}]}, "has another retention"),
     ],
 )
 def test_what_is_there_and_differs_is_named_and_left(

@@ -171,7 +171,7 @@ class AdminGateway:
         gateway.add(
             service,
             add_GatewayServiceServicer_to_server,
-            GatewayServer(None, None, self._administration(), Budgets()),
+            GatewayServer(None, None, None, self._administration(), Budgets()),
         )
         self.address = f"127.0.0.1:{await gateway.start('127.0.0.1:0')}"
         tasks = [asyncio.create_task(self.directory.follow()), asyncio.create_task(self._do_duties())]

@@ -154,7 +154,7 @@ def test_a_key_that_does_not_rise_breaks_the_order():
 def test_a_watermark_behind_which_everything_was_delivered_is_right():
     history = History()
     history.everywhere("a", history.send("a"), 5)
-    history.logs.on_watermark("n1", Watermark("a", last_key_of(8)))
+    history.logs.on_watermark("n1", Watermark("a", last_key_of(8), 0))
     history.everywhere("a", history.send("a"), 9)
     assert history.logs.groups["a"].watermark == last_key_of(8)
 
@@ -162,7 +162,7 @@ def test_a_watermark_behind_which_everything_was_delivered_is_right():
 def test_a_delivery_at_or_below_a_watermark_breaks_it():
     history = History()
     one = history.send("a")
-    history.logs.on_watermark("n1", Watermark("a", last_key_of(8)))
+    history.logs.on_watermark("n1", Watermark("a", last_key_of(8), 0))
     with violates("watermark"):
         history.deliver("n2", "a", history.entry("a", one, 8))
 
@@ -170,7 +170,7 @@ def test_a_delivery_at_or_below_a_watermark_breaks_it():
 def test_a_delivery_at_the_very_key_of_a_watermark_breaks_it():
     history = History()
     entry = history.entry("a", history.send("a"), 8)
-    history.logs.on_watermark("n1", Watermark("a", entry.order_key))
+    history.logs.on_watermark("n1", Watermark("a", entry.order_key, 0))
     with violates("watermark"):
         history.deliver("n2", "a", entry)
 
@@ -179,9 +179,9 @@ def test_a_watermark_of_a_replica_that_is_not_that_far_itself_is_wrong():
     history = History()
     one = history.send("a")
     history.deliver("n1", "a", history.entry("a", one, 5))
-    history.logs.on_watermark("n2", Watermark("a", last_key_of(4)))
+    history.logs.on_watermark("n2", Watermark("a", last_key_of(4), 0))
     with violates("watermark"):
-        history.logs.on_watermark("n2", Watermark("a", last_key_of(5)))
+        history.logs.on_watermark("n2", Watermark("a", last_key_of(5), 0))
 
 
 # --------------------------------------------------------------------------------------------------- order of all

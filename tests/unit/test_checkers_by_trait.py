@@ -144,9 +144,9 @@ def test_what_is_shown_in_a_group_that_it_is_not_for_breaks_integrity():
 
 
 def test_a_watermark_means_nothing_where_logs_are_not_merged():
-    Judged(merges=True).checkers.on_watermark("n1", Watermark("a", last_key_of(1)))
+    Judged(merges=True).checkers.on_watermark("n1", Watermark("a", last_key_of(1), 0))
     with violates("watermark"):
-        Judged().checkers.on_watermark("n1", Watermark("a", last_key_of(1)))
+        Judged().checkers.on_watermark("n1", Watermark("a", last_key_of(1), 0))
 
 
 ENVELOPE = Envelope(header=Header(id=envelope_id(1, 1), destinations=destinations("a", "b"), gateway="g1"))

@@ -8,7 +8,7 @@ import time
 import pytest
 
 import ordercast
-from ordercast.client import aio_silence, session, subscription, sync_silence
+from ordercast.client import aio_silence, session, stream_reader, sync_silence
 from ordercast.core import silence as silence_module
 from ordercast.core.silence import Silence
 from ordercast.errors import Unavailable
@@ -144,7 +144,7 @@ def count_looks(monkeypatch, silence) -> list[bool]:
 
 def test_a_consumer_that_does_not_read_does_not_leave(cluster, gateways, monkeypatch):
     """What was read ahead is as much as there may be, and so nothing is heard."""
-    monkeypatch.setattr(subscription, "AHEAD_ENTRIES_MAX", 1)
+    monkeypatch.setattr(stream_reader, "AHEAD_ENTRIES_MAX", 1)
     puppet, _ = gateways
     for number in range(10):
         publish(puppet.address, b"%d" % number)
@@ -167,7 +167,7 @@ def test_a_consumer_that_does_not_read_does_not_leave(cluster, gateways, monkeyp
 
 
 def test_a_thread_that_does_not_read_does_not_leave(cluster, gateways, monkeypatch):
-    monkeypatch.setattr(subscription, "AHEAD_ENTRIES_MAX", 1)
+    monkeypatch.setattr(stream_reader, "AHEAD_ENTRIES_MAX", 1)
     puppet, _ = gateways
     for number in range(10):
         publish(puppet.address, b"%d" % number)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ordercast.client import subscription
+from ordercast.client import stream_reader
 from ordercast.client.errors import FailedPrecondition, Internal, InvalidArgument
 from ordercast.client.subscription import Reader, unpack
 from ordercast.client.types import Delivery, message_id
@@ -183,7 +183,7 @@ def test_deliveries_before_the_start_are_an_error():
 
 
 def test_reading_ahead_is_bounded(monkeypatch):
-    monkeypatch.setattr(subscription, "AHEAD_ENTRIES_MAX", 2)
+    monkeypatch.setattr(stream_reader, "AHEAD_ENTRIES_MAX", 2)
     subscriber = reader()
     subscriber.received(started(0))
     assert subscriber.has_room
@@ -241,7 +241,7 @@ def test_a_cursor_that_someone_else_moved_ahead_is_an_error():
     subscriber = reader(cursor="c")
     subscriber.received(started(0))
     subscriber.start_request()
-    with pytest.raises(FailedPrecondition, match="moved to 5"):
+    with pytest.raises(FailedPrecondition, match="moved to offset 5"):
         subscriber.received(started(5))
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from types import SimpleNamespace
 
+from ordercast.membership.cursors import cursors_told
 from ordercast.membership.server import MembershipServer
 from ordercast.membership.state import State
 from ordercast.v1.membership_pb2 import WatchRequest, WatchResponse
@@ -34,4 +35,4 @@ def test_a_member_says_where_cursors_stand_in_the_order_of_names_and_not_more_th
         ("a", "y", 3),
         ("b", "x", 7),
     ]
-    assert [each.name for each in state.cursors_told(2)] == ["x", "y"]
+    assert [each.name for each in cursors_told(state, 2)] == ["x", "y"]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from ordercast.core.errors import InvariantBroken
+from ordercast.core.level import UPDATES_LEVEL
 from ordercast.membership import settings as limits
 from ordercast.membership.names import SERVICES
 from ordercast.membership.settings import MembershipSettings
@@ -37,6 +38,7 @@ from ordercast.v1.membership_pb2 import (
     RemoveGroup,
     Retention,
     RetireIncarnations,
+    UpdateGroup,
 )
 
 ALL = ("consensus", "gateway", "sequencer")
@@ -612,3 +614,45 @@ def test_the_fullest_state_there_can_be_fits_into_a_snapshot(cluster):
     # What frames each answer.
     bytes_max += limits.EXECUTED_COUNT_MAX * 8
     assert bytes_max < MembershipSettings().log.snapshot_bytes_max
+
+
+# ------------------------------------------------------------------------------------- what groups may change
+
+
+def update(name: str, **fields: Any) -> UpdateGroup:
+    return UpdateGroup(name=name, **fields)
+
+
+def test_a_group_gets_another_retention_and_watchers_hear_of_it_once(cluster):
+    cluster.nodes("a")
+    assert cluster.raise_level(UPDATES_LEVEL).code == Code.OK
+    cluster.group("g")
+    result = cluster.do(update_group=update("g", retention=Retention(bytes=5, age_s=7)))
+    assert result.code == Code.OK
+    assert (result.group.retention.bytes, result.group.retention.age_s) == (5, 7)
+    (told,) = cluster.state.changes_since(result.group.revision - 1).groups
+    assert told.retention == Retention(bytes=5, age_s=7)
+    again = cluster.do(update_group=update("g", retention=Retention(bytes=5, age_s=7)))
+    assert again.group.revision == result.group.revision, "nothing changed, so nobody hears of it"
+    assert cluster.do(update_group=update("g", retention=Retention())).group.retention == Retention()
+
+
+def test_an_update_that_makes_no_sense_is_refused_and_changes_nothing(cluster):
+    cluster.nodes("a")
+    assert cluster.raise_level(UPDATES_LEVEL).code == Code.OK
+    cluster.group("g")
+    assert cluster.do(update_group=update("nobody", retention=Retention())).code == Code.NOT_FOUND
+    assert cluster.do(update_group=update("g")).code == Code.INVALID_ARGUMENT
+    cluster.do(delete_group=DeleteGroup(name="g"))
+    refused = cluster.do(update_group=update("g", retention=Retention(bytes=5)))
+    assert refused.code == Code.FAILED_PRECONDITION
+    assert not cluster.state.groups["g"].retention.bytes
+
+
+def test_no_group_is_updated_as_long_as_a_node_would_not_understand_it(cluster):
+    cluster.nodes("a")
+    cluster.group("g")
+    cluster.state.level = UPDATES_LEVEL - 1
+    refused = cluster.do(update_group=update("g", retention=Retention(bytes=5)))
+    assert refused.code != Code.OK
+    assert f"takes level {UPDATES_LEVEL}" in refused.message

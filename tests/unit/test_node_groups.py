@@ -68,6 +68,7 @@ class Process:
         self.directory = Directory("n1", {"m": "m:1"}, Credentials(TlsSettings()))
         self.host = Host()
         self.settings = SimpleNamespace(services=["sequencer"])
+        self.logs = SimpleNamespace(removed=lambda groups: None)
         self.mesh = SimpleNamespace(follow=lambda peers: None, connected=lambda: [])
         overlay, forget = lambda view, cells, incarnation: view, lambda cells: None
         self.disbelief = SimpleNamespace(overlay=overlay, forget_what_is_over=forget)

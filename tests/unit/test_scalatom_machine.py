@@ -556,9 +556,24 @@ def test_an_idle_group_says_that_nothing_more_will_come_up_to_a_key():
     assert watermarks(effects) == [], "a majority has to pass it first"
     assert [(to, g.clock, g.advance) for to, g in sends(effects, Gossip)] == [(["n2"], 31, 31), (["n3"], 31, 31)]
     assert place(effects, Persist) < place(effects, Gossip)
-    assert watermarks(host.gossip("n2", 30)) == []
+    assert watermarks(host.gossip("n2", 30)) == [("a", last_key_of(29))], "on the way there"
     assert watermarks(host.gossip("n2", 31)) == [("a", last_key_of(30))]
-    assert watermarks(host.gossip("n3", 40)) == [], "said once"
+    assert watermarks(host.gossip("n3", 40)) == [], "nobody waits for more"
+
+
+def test_a_question_that_follows_another_one_does_not_put_off_the_first_ones_answer():
+    host = Host()
+    host.step(Advance, "a", last_key_of(30))
+    host.step(Advance, "a", last_key_of(50))
+    assert watermarks(host.gossip("n2", 31)) == [("a", last_key_of(30))]
+
+
+def test_a_watermark_says_from_which_position_of_the_log_on_it_holds():
+    host = Host()
+    host.order(envelope_of(0, "a"), 5)
+    host.step(Advance, "a", last_key_of(30))
+    (watermark,) = [e for e in host.gossip("n2", 31) if isinstance(e, Watermark)]
+    assert (watermark.key, watermark.position) == (last_key_of(30), 1)
 
 
 def test_a_peer_lets_its_clock_pass_and_says_so():
@@ -572,7 +587,7 @@ def test_nothing_is_said_while_an_envelope_up_to_the_key_may_still_come():
     host, envelope = Host(), envelope_of(0, "a")
     host.take(envelope)
     host.step(Advance, "a", last_key_of(30))
-    assert watermarks(host.gossip("n2", 40)) == []
+    assert last_key_of(30) not in [key for _, key in watermarks(host.gossip("n2", 40))]
     effects = host.told("n2", envelope, 30)
     assert delivered(effects) == [("a", 0, envelope.header.id)]
     assert watermarks(effects) == [("a", last_key_of(30))]

@@ -31,7 +31,7 @@ class ClusterHealth:
     cells: "dict[str, DescribeCellResponse]" = field(default_factory=dict)
 
     def placed(self) -> "Iterator[tuple[str, DescribeGroupResponse]]":
-        """With what each of them is."""
+        """All groups and cells, each with the word for what it is."""
         yield from (("group", answer) for answer in self.groups.values())
         yield from (("cell", as_group(answer)) for answer in self.cells.values())
 

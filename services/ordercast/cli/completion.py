@@ -33,7 +33,7 @@ def placed(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def group_list(context: typer.Context, incomplete: str) -> list[str]:
-    """Of `a,b` the last one; those before it are not offered again."""
+    """Complete the last group of a list such as `a,b`. Those before it are not offered again."""
     before, comma, last = incomplete.rpartition(",")
     given = before.split(",")
     found = _beginning_with(last, _names(context, _ask_groups))
@@ -49,7 +49,7 @@ def domains(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def cursors(context: typer.Context, incomplete: str) -> list[str]:
-    """Of the group that the command names."""
+    """Complete the cursors of the group that the command names."""
     # An option without its value, which is what is being completed, keeps arguments from getting their names.
     group = context.params.get("group") or next(iter(context.args), "")
 

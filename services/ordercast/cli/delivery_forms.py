@@ -12,6 +12,7 @@ from ordercast.cli.output import bytes_fields, bytes_text
 
 if TYPE_CHECKING:
     from ordercast.client.live import LiveDelivery
+    from ordercast.client.merged_types import MergedDelivery
     from ordercast.client.types import Delivery
 
 #: A message as it is printed, without what ends it.
@@ -48,7 +49,7 @@ def _producer(delivery: "Delivery | LiveDelivery") -> str:
     return producer_text(delivery.producer)
 
 
-def _stored_at(delivery: "Delivery") -> str | None:
+def _stored_at(delivery: "Delivery | MergedDelivery") -> str | None:
     at = delivery.stored_at
     return None if at is None else at.isoformat(timespec="milliseconds")
 
@@ -61,14 +62,14 @@ def payload_form(delivery: "Delivery | LiveDelivery") -> bytes:
 
 
 def line_form(delivery: "Delivery") -> bytes:
-    return f"{delivery.offset:>8}{_message_text(delivery)}".encode()
+    return f"{delivery.offset:>8}{message_text(delivery)}".encode()
 
 
 def live_line_form(delivery: "LiveDelivery") -> bytes:
-    return f"    live{_message_text(delivery)}".encode()
+    return f"    live{message_text(delivery)}".encode()
 
 
-def _message_text(delivery: "Delivery | LiveDelivery") -> str:
+def message_text(delivery: "Delivery | LiveDelivery | MergedDelivery") -> str:
     key = f"  {bytes_text(delivery.key)}:" if delivery.key else ""
     pairs = [f"{bytes_text(name.encode())}={bytes_text(value)}" for name, value in delivery.headers.items()]
     headers = f"  [{', '.join(pairs)}]" if pairs else ""
@@ -80,17 +81,21 @@ def json_form(delivery: "Delivery") -> bytes:
 
 
 def live_json_form(delivery: "LiveDelivery") -> bytes:
-    return json.dumps({"group": delivery.group, "live": True, **_message_document(delivery)}).encode()
+    return json.dumps({"group": delivery.group, "live": True, **message_document(delivery)}).encode()
 
 
 def delivery_document(delivery: "Delivery") -> dict[str, Any]:
     place = {"group": delivery.group, "offset": delivery.offset, "order_key": delivery.order_key.hex()}
+    return {**place, **stored_document(delivery), **message_document(delivery)}
+
+
+def stored_document(delivery: "Delivery | MergedDelivery") -> dict[str, str]:
+    """When it was stored, if that is known."""
     stored_at = _stored_at(delivery)
-    stored = {} if stored_at is None else {"stored_at": stored_at}
-    return {**place, **stored, **_message_document(delivery)}
+    return {} if stored_at is None else {"stored_at": stored_at}
 
 
-def _message_document(delivery: "Delivery | LiveDelivery") -> dict[str, Any]:
+def message_document(delivery: "Delivery | LiveDelivery | MergedDelivery") -> dict[str, Any]:
     headers: dict[str, Any] = {}
     for name, value in delivery.headers.items():
         headers |= bytes_fields(name, value)

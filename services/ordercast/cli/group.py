@@ -238,6 +238,49 @@ def watch(
         follow(client, name, count, json=json)
 
 
+@app.command("update")
+@connected
+def update(
+    connection: Connection,
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME", help="The groups.", autocompletion=completion.groups)
+    ],
+    retention_bytes: Annotated[
+        int | None, typer.Option(min=0, max=NUMBER_MAX, help="Drop the oldest beyond so many bytes; 0: keep all.")
+    ] = None,
+    retention_age: Annotated[
+        str | None, typer.Option(metavar="AGE", help="Drop what is older: 45s, 30m, 12h, 7d, 2w; 0: keep all.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Give groups another retention. What is not given stays as it is, and what is dropped does not come back.
+
+    Replicas keep to it within seconds. The first group that cannot be changed ends it.
+
+    Examples: `ordercast group update orders --retention-age 7d` · `ordercast group update a b --retention-bytes 0`
+    """
+    if retention_bytes is None and retention_age is None:
+        raise typer.BadParameter("nothing is to change: give --retention-bytes or --retention-age")
+    from ordercast.v1.membership_pb2 import Retention
+
+    age_s = None if retention_age is None else seconds(retention_age)
+    updated: list[Group] = []
+    try:
+        with connection.client() as client:
+            for name in names:
+                kept = client.describe_group(name).group.retention
+                retention = Retention(
+                    bytes=kept.bytes if retention_bytes is None else retention_bytes,
+                    age_s=kept.age_s if age_s is None else age_s,
+                )
+                updated.append(client.update_group(name, retention=retention))
+    finally:
+        if json and updated:
+            print_json([group_document(group) for group in updated])
+        for group in () if json else updated:
+            say(f"group {group.name} keeps {retention_text(group)}")
+
+
 @app.command("delete")
 @connected
 def delete(

@@ -31,6 +31,7 @@ COMMANDS: dict[str, Source] = {
     "waiting": Source("waits", "waiting", "Show what waits now, in which stage, and for whom."),
     "publish": Source("publish", "publish", "Send messages to any set of groups."),
     "subscribe": Source("subscribe", "subscribe", "Read the messages of a group in their order."),
+    "cut": Source("merged", "cut", "Print a place in the order: a cut through several groups."),
     "verify": Source("verify", "verify", "Read all replicas of all groups, and compare them."),
     "group": Source("group", "app", "Groups: where messages are sent to, and read from."),
     "cell": Source("cell", "app", "Cells: the sets of replicas that groups share."),

@@ -21,7 +21,7 @@ WORDS = {
 
 
 def in_words(command: Any) -> None:
-    """Of the command, and of all below it."""
+    """Put the metavars of the command, and of all commands below it, in words."""
     for parameter in command.params:
         if parameter.param_type_name == "argument":
             parameter.metavar = parameter.metavar or parameter.name.upper()

@@ -193,7 +193,7 @@ def held_by(name: str, cluster: "DescribeClusterResponse") -> list[str]:
 
 
 def members(group: "Group") -> set[str]:
-    """Of the configuration that is, the one that was until it is left, the one that comes, and as it should be."""
+    """The members of the present, the former (until it is left) and the next configuration, and the placement."""
     configured = {
         name
         for configuration in (group, group.previous, group.next)
@@ -279,7 +279,7 @@ def node_document(node: "Node") -> dict[str, Any]:
 
 
 def count_of(held: list[str], cluster: "DescribeClusterResponse") -> str:
-    """Of what a node holds."""
+    """Say in words how many groups and cells a node holds."""
     shared = {one.cell.name for one in cluster.cells}
     cells = sum(name in shared for name in held)
     counts = ((len(held) - cells, "group"), (cells, "cell"))

@@ -17,6 +17,7 @@ from ordercast.cli.delivery_forms import (
     parse_form,
     payload_form,
 )
+from ordercast.cli.merged import DomainOption, Groups, PatternOption, UntilNow, merged_form, subscription
 from ordercast.cli.places import METAVAR, parse_start
 
 if TYPE_CHECKING:
@@ -44,47 +45,63 @@ FormOption = Annotated[
 JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object per line for each message.")]
 
 
+GroupsArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[GROUP,...]", help="The group, or several of one domain.", autocompletion=completion.groups
+    ),
+]
+LastOption = Annotated[
+    int | None, typer.Option(min=1, help="Begin so many messages before the end, instead of --from.")
+]
+CursorOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Go on where this cursor stands.", autocompletion=completion.cursors),
+]
+PayloadOnly = Annotated[
+    bool, typer.Option("--payload-only", help="Print payloads as they are, each with a line end.")
+]
+Print0 = Annotated[bool, typer.Option("--print0", help="End each message with a zero byte instead of a line end.")]
+LiveOption = Annotated[
+    bool,
+    typer.Option(
+        "--live",
+        help="What one replica delivers, in causal order, before the log shows it, if the protocol has that.",
+    ),
+]
+
+
 @connected
 def subscribe(
     connection: Connection,
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group.", autocompletion=completion.groups)],
+    group: GroupsArgument = None,
     start: StartOption = None,
-    last: Annotated[
-        int | None, typer.Option(min=1, help="Begin so many messages before the end, instead of --from.")
-    ] = None,
-    cursor: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Go on where this cursor stands.", autocompletion=completion.cursors),
-    ] = None,
+    last: LastOption = None,
+    cursor: CursorOption = None,
     ack: Annotated[bool, typer.Option("--ack", help="Move the cursor behind what was printed.")] = False,
     until_end: Annotated[bool, typer.Option("--until-end", help="Stop at the end of the log.")] = False,
+    until_now: UntilNow = False,
+    domain: DomainOption = None,
+    pattern: PatternOption = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many messages.")] = None,
-    payload_only: Annotated[
-        bool, typer.Option("--payload-only", help="Print payloads as they are, each with a line end.")
-    ] = False,
+    payload_only: PayloadOnly = False,
     form: FormOption = None,
-    print0: Annotated[
-        bool, typer.Option("--print0", help="End each message with a zero byte instead of a line end.")
-    ] = False,
-    live: Annotated[
-        bool,
-        typer.Option(
-            "--live",
-            help="What one replica delivers, in causal order, before the log shows it, if the protocol has that.",
-        ),
-    ] = False,
+    print0: Print0 = False,
+    live: LiveOption = False,
     json: JsonLines = False,
 ) -> None:
-    """Print the messages of a group in their order, and wait for more until Ctrl-C.
+    """Print the messages of groups in their order, and wait for more until Ctrl-C.
 
-    If a gateway or a replica fails, another one goes on: no message is left out, and none comes twice.
+    If a gateway or a replica fails, another one goes on: no message is left out, and none comes twice. Several
+    groups come as one stream in their domain's order, with one cursor, and each message once.
 
     Examples: `ordercast subscribe a --from earliest` · `ordercast subscribe a --from 10m --until-end` ·
     `ordercast subscribe a --until-end --json | jq .payload` · `ordercast subscribe a --last 20 --format
     '{stored_at} {payload}'` · `ordercast subscribe a --cursor billing --ack --from earliest` ·
-    `ordercast subscribe room --live`
+    `ordercast subscribe room --live` · `ordercast subscribe a,b,c --from earliest --until-now` ·
+    `ordercast subscribe --domain ledger --groups 'shard-*' --cursor balances --ack`
     """
-    _check_one_group(group)
+    groups = Groups(group, domain, pattern)
     if ack and cursor is None:
         raise typer.BadParameter("--ack moves a cursor: name it with --cursor")
     if payload_only + json + (form is not None) > 1:
@@ -95,14 +112,21 @@ def subscribe(
         raise typer.BadParameter(
             "--live begins now, and has no place in the log: no --from, --last, --cursor or --until-end"
         )
+    if groups.are_several and (live or last is not None or form is not None):
+        raise typer.BadParameter("--live, --last and --format are for one group")
+    ends = until_end or until_now
     chosen = _form(form, payload_only=payload_only, json=json, live=live)
-    place = None if live or last is not None else _place(start, until_end)
+    if groups.are_several and not payload_only:
+        chosen = merged_form(is_json=json)
     try:
         with connection.client() as client:
-            if live:
-                reading: Any = client.subscribe_live(group)
+            if groups.are_several:
+                reading: Any = subscription(client, groups, start, cursor, ends=ends)
+            elif live:
+                reading = client.subscribe_live(groups.only)
             else:
-                reading = client.subscribe(group, start=place, last=last, cursor=cursor, stop_at_end=until_end)
+                place = _place(start, ends) if last is None else None
+                reading = client.subscribe(groups.only, start=place, last=last, cursor=cursor, stop_at_end=ends)
             with reading as deliveries:
                 _print(deliveries, chosen, b"\0" if print0 else b"\n", limit, ack)
     except KeyboardInterrupt:
@@ -118,17 +142,6 @@ def _print(deliveries: Iterable[Any], form: Form, end: bytes, limit: int | None,
             delivery.ack()
         if count == limit:
             return
-
-
-def _check_one_group(group: str) -> None:
-    if "," in group:
-        first, *_ = names = [name.strip() for name in group.split(",")]
-        raise typer.BadParameter(
-            f"a subscription reads one group, not {len(names)}: run a command for each, such as "
-            f"`ordercast subscribe {first}`. A message that was sent to several groups is in each of them, with "
-            "the same message_id and order_key. Where the domain's protocol is causal (`ordercast domain "
-            "protocols`), the SDK's subscribe_causal reads several as one"
-        )
 
 
 def _form(text: str | None, *, payload_only: bool, json: bool, live: bool) -> Form:

@@ -219,7 +219,7 @@ def check_ports(cluster: "LocalCluster") -> None:
 
 
 def make_certificates(cluster: "LocalCluster") -> "LocalCertificates":
-    """And tell processes to use them."""
+    """Make certificates, and tell processes to use them."""
     from ordercast.local.certificates import CertificateError, LocalCertificates
 
     certificates = LocalCertificates(cluster.directory.resolve() / TLS_FOLDER)
@@ -440,7 +440,7 @@ class Probes:
                 self.gateways[name] = GatewayServiceStub(client)
 
     def serving(self) -> dict[str, bool]:
-        """By process, of those that run."""
+        """Whether each running process serves, by its name."""
         request = self.health.HealthCheckRequest(service="")
         calls = {
             name: stub.Check.future(request, timeout=PROBE_S_MAX)
@@ -490,7 +490,7 @@ def _channel(address: str, certificates: "LocalCertificates | None", shown: str)
 
 
 class Screen:
-    """On a terminal a table that is drawn again and again; elsewhere a line for each thing that happens."""
+    """Shows a table that is drawn again and again on a terminal, and elsewhere a line for each event."""
 
     def __init__(self, json: bool) -> None:
         self.console = err if json else out

@@ -45,6 +45,7 @@ from ordercast.v1.gateway_pb2 import (
     RemoveNodeRequest,
     ReplicaMove,
     SetCursorRequest,
+    UpdateGroupRequest,
 )
 from ordercast.v1.membership_pb2 import (
     REPLICA_CHANGE_ADD,
@@ -159,6 +160,12 @@ class AsyncAdmin:
         """The group, and each replica as it describes itself."""
         answer: DescribeGroupResponse = await self._call("DescribeGroup", DescribeGroupRequest(name=name))
         return answer
+
+    async def update_group(self, name: str, *, retention: Retention) -> Group:
+        """Give it another retention. Replicas keep to it within seconds; what they drop does not come back."""
+        answer = await self._call("UpdateGroup", UpdateGroupRequest(name=name, retention=retention))
+        found: Group = answer.group
+        return found
 
     async def delete_group(self, name: str) -> Group:
         """It takes nothing new from now on, and is gone when all that it took is finished."""
@@ -352,6 +359,12 @@ class SyncAdmin:
         """The group, and each replica as it describes itself."""
         answer: DescribeGroupResponse = self._call("DescribeGroup", DescribeGroupRequest(name=name))
         return answer
+
+    def update_group(self, name: str, *, retention: Retention) -> Group:
+        """Give it another retention. Replicas keep to it within seconds; what they drop does not come back."""
+        answer = self._call("UpdateGroup", UpdateGroupRequest(name=name, retention=retention))
+        found: Group = answer.group
+        return found
 
     def delete_group(self, name: str) -> Group:
         """It takes nothing new from now on, and is gone when all that it took is finished."""

@@ -7,7 +7,7 @@ can read and administer.
 import asyncio
 import random
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, overload
 
 import grpc
 import grpc.aio
@@ -17,13 +17,16 @@ from ordercast.client.addresses import Addresses
 from ordercast.client.admin import AsyncAdmin
 from ordercast.client.aio_causal import CausalSubscription
 from ordercast.client.aio_live import LiveSubscription
+from ordercast.client.aio_merged import MergedSubscription
 from ordercast.client.aio_producer import Producer, ReceiptFuture
 from ordercast.client.aio_silence import answered
 from ordercast.client.aio_streams import Streams
 from ordercast.client.aio_subscription import Subscription
 from ordercast.client.amounts import IN_FLIGHT_MAX
 from ordercast.client.backoff import wait_s
-from ordercast.client.errors import Unavailable
+from ordercast.client.errors import InvalidArgument, Unavailable
+from ordercast.client.merged_reader import check_merged, checked_choice, checked_merged_start
+from ordercast.client.merged_types import Cut, place_of
 from ordercast.client.session import Session
 from ordercast.client.types import (
     TLS,
@@ -34,6 +37,7 @@ from ordercast.client.types import (
     checked_timeout,
 )
 from ordercast.core.silence import Silence
+from ordercast.v1.gateway_pb2 import CutRequest
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 
 
@@ -111,6 +115,7 @@ class Connection(Producer, AsyncAdmin):
 
     # ------------------------------------------------------------------------------- subscriptions, calls
 
+    @overload
     def subscribe(
         self,
         group: str,
@@ -120,7 +125,30 @@ class Connection(Producer, AsyncAdmin):
         cursor: str | None = None,
         stop_at_end: bool = False,
         replica: str | None = None,
-    ) -> Subscription:
+    ) -> Subscription: ...
+
+    @overload
+    def subscribe(
+        self,
+        group: list[str] | tuple[str, ...],
+        start: str | Cut | None = None,
+        *,
+        cursor: str | None = None,
+        stop_at_end: bool = False,
+        until: Cut | None = None,
+    ) -> MergedSubscription: ...
+
+    def subscribe(
+        self,
+        group: str | list[str] | tuple[str, ...],
+        start: Start | Cut | None = None,
+        *,
+        last: int | None = None,
+        cursor: str | None = None,
+        stop_at_end: bool = False,
+        replica: str | None = None,
+        until: Cut | None = None,
+    ) -> Subscription | MergedSubscription:
         """Read a group's log from `"earliest"`, `"latest"`, an offset, or where the cursor stands.
 
         Or from a `datetime` on, or a `timedelta` ago: at about the first message that was stored then, by the
@@ -128,6 +156,8 @@ class Connection(Producer, AsyncAdmin):
 
         With a cursor, this says where it begins if it does not exist yet, and acknowledging moves it. `replica`
         reads the copy on that node and no other.
+
+        Of several groups the deliveries come as one stream: see `subscribe_merged`.
 
         >>> import asyncio, ordercast
         >>> async def main():
@@ -140,6 +170,12 @@ class Connection(Producer, AsyncAdmin):
         >>> asyncio.run(main())
         'c'
         """
+        if not isinstance(group, str):
+            check_merged(last, replica)
+            merged_start: Any = start
+            return self.subscribe_merged(group, merged_start, cursor=cursor, until=until, stop_at_end=stop_at_end)
+        if isinstance(start, Cut) or until is not None:
+            raise InvalidArgument("a cut is a place in several groups: name them as a list, even if it is one")
         return Subscription(
             self,
             group,
@@ -149,6 +185,53 @@ class Connection(Producer, AsyncAdmin):
             replica=replica,
             timeout=self._timeout,
         )
+
+    def subscribe_merged(
+        self,
+        groups: Iterable[str] | None = None,
+        start: str | Cut | None = None,
+        *,
+        domain: str | None = None,
+        pattern: str | None = None,
+        cursor: str | None = None,
+        until: Cut | None = None,
+        stop_at_end: bool = False,
+    ) -> MergedSubscription:
+        """Read several groups of a domain as one stream in the domain's order, each message once.
+
+        Which groups: by name, or all of a `domain`, or those of it whose names match a `pattern` when the
+        subscription begins. It starts at `"earliest"`, at `"latest"`, at a cut, or where the cursor stands: one
+        cursor for all groups, which acknowledging moves. With `until` it ends before that cut, and with
+        `stop_at_end` at a cut that is made when it begins. `FailedPrecondition` in a domain without an order over
+        several groups.
+
+        >>> import asyncio, ordercast
+        >>> async def main():
+        ...     async with ordercast.connect("127.0.0.1:7400") as oc:
+        ...         await oc.publish(b"hello", to=["a", "c"])
+        ...         cut = await oc.cut(["a", "b", "c"])
+        ...         async with oc.subscribe(["a", "b", "c"], start="earliest", until=cut) as deliveries:
+        ...             return [delivery.groups async for delivery in deliveries][-1]
+        >>> asyncio.run(main())
+        ('a', 'c')
+        """
+        return MergedSubscription(
+            self,
+            checked_choice(groups, domain=domain, pattern=pattern),
+            start=checked_merged_start(start),
+            cursor=cursor,
+            until=until,
+            stop_at_end=stop_at_end,
+            timeout=self._timeout,
+        )
+
+    async def cut(
+        self, groups: Iterable[str] | None = None, *, domain: str | None = None, pattern: str | None = None
+    ) -> Cut:
+        """A place behind all that was acknowledged in these groups, and before all that is published later."""
+        choice = checked_choice(groups, domain=domain, pattern=pattern)
+        request = CutRequest(groups=choice.groups, domain=choice.domain, pattern=choice.pattern)
+        return Cut.of(place_of((await self._call("Cut", request)).place))
 
     def subscribe_causal(
         self,

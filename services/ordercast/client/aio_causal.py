@@ -68,8 +68,8 @@ class Stream(Subscription):
 
     @property
     def offset(self) -> int:
-        assert self._reader.next_offset is not None
-        return self._reader.next_offset
+        assert self._reader.next is not None
+        return self._reader.next
 
     def place(self, codec: CausalCodec) -> CastPlace:
         """Where the entry comes from that was taken last."""

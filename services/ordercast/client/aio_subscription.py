@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import grpc
 import grpc.aio
@@ -19,9 +19,10 @@ from ordercast.client.errors import (
     OutcomeUnknown,
     Unavailable,
 )
+from ordercast.client.stream_reader import StreamReader
 from ordercast.client.subscription import Reader
 from ordercast.client.types import Delivery
-from ordercast.v1.gateway_pb2 import SetCursorRequest, SubscribeResponse
+from ordercast.v1.gateway_pb2 import SubscribeResponse
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 from ordercast.v1.sequencer_pb2 import StartAt
 
@@ -32,6 +33,10 @@ class AsyncDelivery(Delivery):
     async def ack(self) -> None:
         """This message and all before it are processed: the cursor moves behind it, soon."""
         await self._source.ack(self.offset)
+
+
+P = TypeVar("P")
+D = TypeVar("D")
 
 
 class Gateways(Protocol):
@@ -48,32 +53,15 @@ class Gateways(Protocol):
     def _see(self, token: bytes) -> None: ...
 
 
-class Subscription:
-    """An async iterator of deliveries. Use it with `async with`: leaving waits for the cursor's last move."""
+class DrivenSubscription(Generic[P, D]):
+    """What reads for an async iterator of deliveries, whatever they are of."""
 
-    def __init__(
-        self,
-        gateways: Gateways,
-        group: str,
-        *,
-        start: StartAt | None,
-        cursor: str | None,
-        stop_at_end: bool,
-        replica: str | None,
-        timeout: float,
-    ) -> None:
+    _reader: StreamReader[P, D, Any]
+
+    def __init__(self, gateways: Gateways, timeout: float) -> None:
         self._gateways = gateways
         self._timeout = timeout
-        self._reader = Reader(
-            group,
-            AsyncDelivery,
-            source=self,
-            start=start,
-            cursor=cursor,
-            stop_at_end=stop_at_end,
-            replica=replica,
-        )
-        self._entry: Iterator[AsyncDelivery] = iter(())
+        self._entry: Iterator[D] = iter(())
         self._task: asyncio.Task[None] | None = None
         #: Something was received, or the reading is over.
         self._news = asyncio.Event()
@@ -115,7 +103,7 @@ class Subscription:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> AsyncDelivery:
+    async def __anext__(self) -> D:
         while True:
             for delivery in self._entry:
                 return delivery
@@ -134,9 +122,8 @@ class Subscription:
                 self._raise_trouble()
             await self._next_news()
 
-    async def ack(self, offset: int) -> None:
-        """The message at this offset and all before it are processed."""
-        self._reader.ack(offset)
+    async def _ack(self, position: P) -> None:
+        self._reader.ack(position)
         self._acks.set()
 
     # ------------------------------------------------------------------------------------------- reading
@@ -185,7 +172,7 @@ class Subscription:
             if silence.is_too_long:
                 self._gateways._avoid(address)
             return error
-        self._has_ended = self._reader.stop_at_end
+        self._has_ended = self._reader.ends
         return Unavailable("the gateway ended the stream")
 
     async def _read(self, call: transport.StreamCall) -> None:
@@ -223,9 +210,7 @@ class Subscription:
                 while self._reader.may_confirm and self._task is not None and not self._task.done():
                     await self._next_news()
                 if self._reader.unconfirmed is not None:
-                    at = StartAt(offset=self._reader.unconfirmed)
-                    request = SetCursorRequest(group=self._reader.group, name=self._reader.cursor, start=at)
-                    await self._gateways._call("SetCursor", request)
+                    await self._gateways._call("SetCursor", self._reader.confirm_request())
         except (TimeoutError, OrdercastError):
             return False
         return True
@@ -234,3 +219,35 @@ class Subscription:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+
+class Subscription(DrivenSubscription[int, AsyncDelivery]):
+    """An async iterator of deliveries. Use it with `async with`: leaving waits for the cursor's last move."""
+
+    _reader: Reader[AsyncDelivery]
+
+    def __init__(
+        self,
+        gateways: Gateways,
+        group: str,
+        *,
+        start: StartAt | None,
+        cursor: str | None,
+        stop_at_end: bool,
+        replica: str | None,
+        timeout: float,
+    ) -> None:
+        super().__init__(gateways, timeout)
+        self._reader = Reader(
+            group,
+            AsyncDelivery,
+            source=self,
+            start=start,
+            cursor=cursor,
+            stop_at_end=stop_at_end,
+            replica=replica,
+        )
+
+    async def ack(self, offset: int) -> None:
+        """The message at this offset and all before it are processed."""
+        await self._ack(offset)

@@ -1,39 +1,30 @@
-"""A subscription: where it reads, what it has read ahead, how far it is acknowledged. Without I/O.
+"""A subscription to one group: where it reads, and what is in the entries that come. Without I/O.
 
 The position moves when an entry of the log is unpacked, so a new stream goes on behind what the consumer was
 given: no gap, no duplicate. With a cursor the gateway starts where the cursor stands, at or before that position,
-and what comes again is skipped. One acknowledgement is under way at a time; those that come meanwhile become one.
-A stream takes acknowledgements only of what it delivered itself, and none if it ends with the log: then it is
-half-closed, for only that ends it. What could not be confirmed on the stream, the driver confirms with a call.
-
-A gateway that hangs is left like one that is lost. It is asked for signs of life, and one that gives them and then
-falls silent hangs (`Silence`). Gateways of an early version give none: those are left if they never say anything.
+and what comes again is skipped. What all subscriptions have in common is in stream_reader.py.
 """
 
-from collections import deque
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from google.protobuf.message import DecodeError
 
-from ordercast.client.errors import FailedPrecondition, Internal, InvalidArgument
+from ordercast.client.errors import Internal
+from ordercast.client.stream_reader import StreamReader
 from ordercast.client.types import Delivery, id_prefix
 from ordercast.core.ids import group_name
-from ordercast.core.silence import Silence
 from ordercast.v1.common_pb2 import Batch
 from ordercast.v1.gateway_pb2 import (
     Ack,
-    Deliveries,
+    Acked,
+    SetCursorRequest,
     SubscribeRequest,
     SubscribeResponse,
     SubscribeStart,
     SubscribeStarted,
 )
 from ordercast.v1.sequencer_pb2 import LogEntry, StartAt
-
-#: Read ahead, in entries of the log and their bytes. One response may go beyond.
-AHEAD_ENTRIES_MAX = 256
-AHEAD_BYTES_MAX = 8 << 20
 
 D = TypeVar("D", bound=Delivery)
 
@@ -103,7 +94,11 @@ def unpack_entry(
     return found, end
 
 
-class Reader(Generic[D]):
+#: A serialised entry, when it was stored, and the session token that came with it.
+Ahead = tuple[bytes, int, bytes]
+
+
+class Reader(StreamReader[int, D, Ahead]):
     """One subscriber of one group."""
 
     def __init__(
@@ -117,51 +112,21 @@ class Reader(Generic[D]):
         stop_at_end: bool = False,
         replica: str | None = None,
     ) -> None:
-        if start is None and cursor is None:
-            raise InvalidArgument("a subscription needs a start, or a cursor that tells where it stands")
+        super().__init__(0, kind, source=source, cursor=cursor, has_start=start is not None)
         self.group = group
-        self.kind = kind
-        self.source = source
         self.start = start
-        self.cursor = cursor
         self.stop_at_end = stop_at_end
         self.replica = replica
-        #: What the gateway said first, on the latest stream.
-        self.started: SubscribeStarted | None = None
-        #: The offset of the next delivery that the consumer gets; None before it is known.
-        self.next_offset: int | None = None
-        #: Entries that were read ahead, each with when it was stored and the session token that came with it.
-        self._ahead: deque[tuple[bytes, int, bytes]] = deque()
-        self._ahead_bytes = 0
-        #: What the consumer has seen by what `take` gave it last: to be merged.
-        self.session = b""
         #: What the domain's protocol says of the entry that `take` gave last (`LogEntry.protocol`); and its bytes.
         self.protocol = b""
         self.size = 0
-        #: Cursor positions: wanted, under way on this stream, and confirmed.
-        self._wanted = self._under_way = self._confirmed = 0
-        #: How far this stream was used.
-        self._reached = 0
-        self._is_leaving = False
-        #: On the latest stream; and on how many streams in a row there was nothing else.
-        self.silence = Silence()
-        self._silences = 0
 
-    # ------------------------------------------------------------------------------------------- reading
+    @property
+    def ends(self) -> bool:
+        return self.stop_at_end
 
-    def new_stream(self) -> Silence:
-        """Before each stream. The driver looks at the silence at intervals, and leaves when that tells it to."""
-        self._silences = self._silences + 1 if self.silence.is_too_long and self.started is None else 0
-        self.silence = Silence(self._silences)
-        return self.silence
-
-    def start_request(self) -> SubscribeRequest:
-        """What a new stream begins with. What was read ahead and not used comes again."""
-        self._ahead.clear()
-        self._ahead_bytes = 0
-        self.started = None
-        self._under_way = self._reached = 0
-        start = self.start if self.next_offset is None else StartAt(offset=self.next_offset)
+    def _start_request(self) -> SubscribeRequest:
+        start = self.start if self.next is None else StartAt(offset=self.next)
         return SubscribeRequest(
             start=SubscribeStart(
                 group=self.group,
@@ -173,107 +138,45 @@ class Reader(Generic[D]):
             )
         )
 
-    @property
-    def has_room(self) -> bool:
-        """Whether the driver should read another response."""
-        return len(self._ahead) < AHEAD_ENTRIES_MAX and self._ahead_bytes < AHEAD_BYTES_MAX
-
-    def received(self, response: SubscribeResponse) -> None:
-        self.silence.heard(response.alive.alive_ms)
-        match response.WhichOneof("step"):
-            case "started":
-                self._on_started(response.started)
-            case "deliveries":
-                if self.started is None:
-                    raise Internal("deliveries before the start of the subscription")
-                if not self._is_leaving:
-                    self._read_ahead(response.deliveries)
-            case "acked":
-                self._confirmed = max(self._confirmed, response.acked.offset)
-                self._under_way = 0
-
-    def _read_ahead(self, deliveries: Deliveries) -> None:
-        entries: Sequence[bytes] = deliveries.entries
-        stored_ms: Sequence[int] = deliveries.stored_ms or [0] * len(entries)
+    def _deliveries(self, response: SubscribeResponse) -> list[tuple[Ahead, int]]:
+        if self.started is None:
+            raise Internal("deliveries before the start of the subscription")
+        entries: Sequence[bytes] = response.deliveries.entries
+        stored_ms: Sequence[int] = response.deliveries.stored_ms or [0] * len(entries)
         if len(stored_ms) != len(entries):
             raise Internal(f"times for {len(stored_ms)} of {len(entries)} entries")
-        session = deliveries.session
-        self._ahead.extend((entry, stored, session) for entry, stored in zip(entries, stored_ms, strict=True))
-        self._ahead_bytes += sum(map(len, entries))
-
-    def _on_started(self, started: SubscribeStarted) -> None:
-        self.started = started
-        self._reached = started.offset
-        if self.cursor is not None:
-            self._confirmed = max(self._confirmed, started.offset)
-        if self.next_offset is None:
-            self.next_offset = started.offset
-        elif started.offset > self.next_offset and not self._is_leaving:
-            raise FailedPrecondition(
-                f"the cursor {self.cursor!r} was moved to {started.offset} by someone else, beyond "
-                f"{self.next_offset} where this subscription is"
-            )
+        session = response.deliveries.session
+        return [((entry, at, session), len(entry)) for entry, at in zip(entries, stored_ms, strict=True)]
 
     def take(self) -> list[D]:
-        """The deliveries of the next entry that has some for us; none if nothing was read ahead.
-
-        Whoever hands them on lets the consumer's connection see `session` first. It stands for the last entry of
-        the response, so also for some that the consumer gets later: what it publishes may come behind more than it
-        knows of, but never before what it has in hand.
-        """
         while self._ahead:
-            assert self.next_offset is not None
+            assert self.next is not None
             serialised, stored_ms, session = self._ahead.popleft()
             self._ahead_bytes -= len(serialised)
             entry = parse(serialised, self.group)
             deliveries, self._reached = unpack_entry(
-                entry, self.group, self.next_offset, self.kind, self.source, stored_ms
+                entry, self.group, self.next, self.kind, self.source, stored_ms
             )
             if deliveries:
-                if deliveries[0].offset != self.next_offset:
-                    raise Internal(
-                        f"offset {deliveries[0].offset} instead of {self.next_offset} in {self.group!r}"
-                    )
-                self.next_offset = deliveries[-1].offset + 1
+                if deliveries[0].offset != self.next:
+                    raise Internal(f"offset {deliveries[0].offset} instead of {self.next} in {self.group!r}")
+                self.next = deliveries[-1].offset + 1
                 self.session, self.protocol, self.size = session, entry.protocol, len(serialised)
                 return deliveries
         return []
 
-    # ----------------------------------------------------------------------------------- acknowledgements
+    def _position_in(self, message: SubscribeStarted | Acked) -> int:
+        return message.offset
 
-    def ack(self, offset: int) -> None:
-        """The consumer is done with this offset and all before it."""
-        if self.cursor is None:
-            raise FailedPrecondition("this subscription has no cursor that could be moved")
-        if self.next_offset is None or not 0 <= offset < self.next_offset:
-            raise InvalidArgument(f"offset {offset} was not delivered by this subscription")
-        self._wanted = max(self._wanted, offset + 1)
+    def _ack(self, position: int) -> Ack:
+        return Ack(offset=position)
 
-    @property
-    def unconfirmed(self) -> int | None:
-        """Where the cursor has to be and is not known to be."""
-        return self._wanted if self._wanted > self._confirmed else None
+    def _behind(self, position: int) -> int:
+        return position + 1
 
-    @property
-    def takes_acks(self) -> bool:
-        """Whether the stream stays open for writing."""
-        return self.cursor is not None and not self.stop_at_end
+    def confirm_request(self) -> SetCursorRequest:
+        at = StartAt(offset=self._wanted)
+        return SetCursorRequest(group=self.group, name=self.cursor or "", start=at)
 
-    @property
-    def may_confirm(self) -> bool:
-        """Whether this stream can still confirm what is unconfirmed."""
-        is_delivered = self.started is not None and self._wanted <= self._reached
-        return self.takes_acks and self.unconfirmed is not None and is_delivered
-
-    def ack_request(self) -> SubscribeRequest | None:
-        """What to write now, if anything."""
-        if self._under_way or not self.may_confirm:
-            return None
-        self._under_way = self._wanted
-        return SubscribeRequest(ack=Ack(offset=self._wanted))
-
-    def leave(self) -> None:
-        """The consumer wants no more deliveries, only its last acknowledgement confirmed."""
-        self._is_leaving = True
-        self._ahead.clear()
-        self._ahead_bytes = 0
+    def described(self, position: int) -> str:
+        return f"offset {position}"

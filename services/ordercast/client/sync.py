@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Self, Unpack, overload
 
 import grpc
 
@@ -21,16 +21,25 @@ from ordercast.client.admin import SyncAdmin
 from ordercast.client.amounts import IN_FLIGHT_MAX
 from ordercast.client.backoff import wait_s
 from ordercast.client.call_threads import JOIN_S, CallThreads
-from ordercast.client.errors import DeadlineExceeded, FailedPrecondition, OrdercastError, Unavailable
+from ordercast.client.errors import (
+    DeadlineExceeded,
+    FailedPrecondition,
+    InvalidArgument,
+    OrdercastError,
+    Unavailable,
+)
+from ordercast.client.merged_reader import check_merged, checked_choice, checked_merged_start
+from ordercast.client.merged_types import Cut, place_of
 from ordercast.client.publication import Publication, PublishOptions, checked, checked_many
 from ordercast.client.session import Session
 from ordercast.client.sync_live import SyncLiveSubscription
+from ordercast.client.sync_merged import SyncMergedSubscription
 from ordercast.client.sync_silence import answered
 from ordercast.client.sync_subscription import SyncSubscription
 from ordercast.client.tracing import current_context
 from ordercast.client.types import TLS, Receipt, Start, checked_start, checked_timeout
 from ordercast.core.silence import Silence
-from ordercast.v1.gateway_pb2 import PublishStreamRequest
+from ordercast.v1.gateway_pb2 import CutRequest, PublishStreamRequest
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 
 ReceiptFuture = Future[Receipt]
@@ -270,6 +279,7 @@ class SyncConnection(SyncAdmin):
 
     # ------------------------------------------------------------------------------- subscriptions, calls
 
+    @overload
     def subscribe(
         self,
         group: str,
@@ -279,7 +289,30 @@ class SyncConnection(SyncAdmin):
         cursor: str | None = None,
         stop_at_end: bool = False,
         replica: str | None = None,
-    ) -> SyncSubscription:
+    ) -> SyncSubscription: ...
+
+    @overload
+    def subscribe(
+        self,
+        group: list[str] | tuple[str, ...],
+        start: str | Cut | None = None,
+        *,
+        cursor: str | None = None,
+        stop_at_end: bool = False,
+        until: Cut | None = None,
+    ) -> SyncMergedSubscription: ...
+
+    def subscribe(
+        self,
+        group: str | list[str] | tuple[str, ...],
+        start: Start | Cut | None = None,
+        *,
+        last: int | None = None,
+        cursor: str | None = None,
+        stop_at_end: bool = False,
+        replica: str | None = None,
+        until: Cut | None = None,
+    ) -> SyncSubscription | SyncMergedSubscription:
         """Read a group's log. See `Connection.subscribe`.
 
         >>> import ordercast
@@ -290,6 +323,12 @@ class SyncConnection(SyncAdmin):
         >>> delivery.payload, delivery.message_id == receipt.message_id
         (b'hello', True)
         """
+        if not isinstance(group, str):
+            check_merged(last, replica)
+            merged_start: Any = start
+            return self.subscribe_merged(group, merged_start, cursor=cursor, until=until, stop_at_end=stop_at_end)
+        if isinstance(start, Cut) or until is not None:
+            raise InvalidArgument("a cut is a place in several groups: name them as a list, even if it is one")
         return SyncSubscription(
             self,
             group,
@@ -299,6 +338,36 @@ class SyncConnection(SyncAdmin):
             replica=replica,
             timeout=self._timeout,
         )
+
+    def subscribe_merged(
+        self,
+        groups: Iterable[str] | None = None,
+        start: str | Cut | None = None,
+        *,
+        domain: str | None = None,
+        pattern: str | None = None,
+        cursor: str | None = None,
+        until: Cut | None = None,
+        stop_at_end: bool = False,
+    ) -> SyncMergedSubscription:
+        """Read several groups as one stream in the domain's order. See `Connection.subscribe_merged`."""
+        return SyncMergedSubscription(
+            self,
+            checked_choice(groups, domain=domain, pattern=pattern),
+            start=checked_merged_start(start),
+            cursor=cursor,
+            until=until,
+            stop_at_end=stop_at_end,
+            timeout=self._timeout,
+        )
+
+    def cut(
+        self, groups: Iterable[str] | None = None, *, domain: str | None = None, pattern: str | None = None
+    ) -> Cut:
+        """A place behind all that was acknowledged in these groups, and before all that is published later."""
+        choice = checked_choice(groups, domain=domain, pattern=pattern)
+        request = CutRequest(groups=choice.groups, domain=choice.domain, pattern=choice.pattern)
+        return Cut.of(place_of(self._call("Cut", request).place))
 
     def subscribe_live(
         self, group: str, *, replica: str | None = None, timeout: float | None = None

@@ -4,7 +4,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import grpc
 
@@ -18,10 +18,11 @@ from ordercast.client.errors import (
     OutcomeUnknown,
     Unavailable,
 )
+from ordercast.client.stream_reader import StreamReader
 from ordercast.client.subscription import Reader
 from ordercast.client.sync_silence import SilenceWatch
 from ordercast.client.types import Delivery
-from ordercast.v1.gateway_pb2 import SetCursorRequest, SubscribeRequest
+from ordercast.v1.gateway_pb2 import SubscribeRequest
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceStub
 from ordercast.v1.sequencer_pb2 import StartAt
 
@@ -32,6 +33,10 @@ class SyncDelivery(Delivery):
     def ack(self) -> None:
         """This message and all before it are processed: the cursor moves behind it, soon."""
         self._source.ack(self.offset)
+
+
+P = TypeVar("P")
+D = TypeVar("D")
 
 
 class SyncGateways(Protocol):
@@ -48,32 +53,15 @@ class SyncGateways(Protocol):
     def _see(self, token: bytes) -> None: ...
 
 
-class SyncSubscription:
-    """An iterator of deliveries. Use it with `with`: leaving waits for the cursor's last move."""
+class DrivenSyncSubscription(Generic[P, D]):
+    """What reads for an iterator of deliveries, whatever they are of."""
 
-    def __init__(
-        self,
-        gateways: SyncGateways,
-        group: str,
-        *,
-        start: StartAt | None,
-        cursor: str | None,
-        stop_at_end: bool,
-        replica: str | None,
-        timeout: float,
-    ) -> None:
+    _reader: StreamReader[P, D, Any]
+
+    def __init__(self, gateways: SyncGateways, timeout: float) -> None:
         self._gateways = gateways
         self._timeout = timeout
-        self._reader = Reader(
-            group,
-            SyncDelivery,
-            source=self,
-            start=start,
-            cursor=cursor,
-            stop_at_end=stop_at_end,
-            replica=replica,
-        )
-        self._entry: Iterator[SyncDelivery] = iter(())
+        self._entry: Iterator[D] = iter(())
         #: Guards the reader and everything below.
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -113,7 +101,7 @@ class SyncSubscription:
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> SyncDelivery:
+    def __next__(self) -> D:
         while True:
             for delivery in self._entry:
                 return delivery
@@ -134,10 +122,9 @@ class SyncSubscription:
                     self._raise_trouble()
                 self._changed.wait()
 
-    def ack(self, offset: int) -> None:
-        """The message at this offset and all before it are processed."""
+    def _ack(self, position: P) -> None:
         with self._changed:
-            self._reader.ack(offset)
+            self._reader.ack(position)
             self._changed.notify_all()
 
     def _raise_trouble(self) -> None:
@@ -197,7 +184,7 @@ class SyncSubscription:
             return transport.to_error(error)
         except OrdercastError as error:
             return error
-        self._has_ended = self._reader.stop_at_end
+        self._has_ended = self._reader.ends
         return Unavailable("the gateway ended the stream")
 
     def _read(self, call: Any) -> None:
@@ -240,15 +227,12 @@ class SyncSubscription:
             self._changed.notify_all()
         is_told = self._wait(lambda: not self._reader.may_confirm or self._is_over, transport.LAST_ACK_S)
         with self._changed:
-            offset = self._reader.unconfirmed
+            is_confirmed = self._reader.unconfirmed is None
         if not is_told:
             return False
-        if offset is not None:
-            at = StartAt(offset=offset)
+        if not is_confirmed:
             try:
-                self._gateways._call(
-                    "SetCursor", SetCursorRequest(group=self._reader.group, name=self._reader.cursor, start=at)
-                )
+                self._gateways._call("SetCursor", self._reader.confirm_request())
             except OrdercastError:
                 return False
         return True
@@ -261,3 +245,33 @@ class SyncSubscription:
             self._changed.notify_all()
         if self._thread is not None:
             self._thread.join(JOIN_S)
+
+
+class SyncSubscription(DrivenSyncSubscription[int, SyncDelivery]):
+    """An iterator of deliveries. Use it with `with`: leaving waits for the cursor's last move."""
+
+    def __init__(
+        self,
+        gateways: SyncGateways,
+        group: str,
+        *,
+        start: StartAt | None,
+        cursor: str | None,
+        stop_at_end: bool,
+        replica: str | None,
+        timeout: float,
+    ) -> None:
+        super().__init__(gateways, timeout)
+        self._reader = Reader(
+            group,
+            SyncDelivery,
+            source=self,
+            start=start,
+            cursor=cursor,
+            stop_at_end=stop_at_end,
+            replica=replica,
+        )
+
+    def ack(self, offset: int) -> None:
+        """The message at this offset and all before it are processed."""
+        self._ack(offset)

@@ -8,6 +8,8 @@ it reaches the same state, and begins these groups behind it.
 
 from collections.abc import Collection
 
+from google.protobuf.message import DecodeError
+
 from ordercast.core.cells import groups_within, shares_cell, targets_of, within
 from ordercast.core.errors import RemoteProtocolError
 from ordercast.core.projection import new_parts
@@ -44,7 +46,10 @@ def without(cell: str, entry: LogEntry, groups: Collection[str]) -> LogEntry:
     gone = {*groups, *dropped_in(cell, entry)}
     found.dropped[:] = [place for place, name in enumerate(groups_within(cell, header)) if name in gone]
     is_needed = [any(name not in gone for name in within(cell, target)) for target in targets_of(header)]
-    messages = Batch.FromString(entry.envelope.body).messages
+    try:
+        messages = Batch.FromString(entry.envelope.body).messages
+    except DecodeError:
+        return found  # No gateway of ours made this body. Readers refuse it, and here it stays as it is.
     kept = [NOTHING] * len(messages)
     start = 0
     for range_, outcome in zip(header.ranges, entry.outcomes, strict=True):

@@ -9,10 +9,15 @@ then on refuses nodes without it.
     3   envelopes name the clients of their producers, and groups remember only so many producers of a set
     4   nodes say which protocols they have from installed packages, and domains may have those that all nodes have
     5   groups may share cells
+    6   cursors may be over several groups of a domain, and groups may get another retention
 """
 
-LEVEL = 5
+LEVEL = 6
 #: From this level on protocols of installed packages can be used.
 INSTALLED_LEVEL = 4
 #: And from this one on groups may share cells.
 CELLS_LEVEL = 5
+#: And from this one on there may be cursors over several groups.
+MERGED_LEVEL = 6
+#: And from this one on groups may get another retention.
+UPDATES_LEVEL = 6

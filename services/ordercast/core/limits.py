@@ -48,6 +48,8 @@ PRODUCER_BYTES_MAX = 160
 OPEN_TOKEN_BYTES_MAX = 64
 #: Groups of which a client asks at once where they live.
 LOCATED_MAX = 1024
+#: Groups that one subscription merges.
+MERGED_GROUPS_MAX = 1024
 #: Requests of one frame of a stream, and their bytes beside the largest of them.
 FRAME_REQUESTS_MAX = 16_384
 FRAME_BYTES_MAX = 8 << 20
@@ -75,7 +77,8 @@ Limit = int | Many
 
 #: By message: fields with a name, an id, a few bytes of an id.
 _NAMES = {
-    "SubscribeStart": "group cursor replica",
+    "SubscribeStart": "group cursor replica domain pattern",
+    "CutRequest": "domain pattern",
     "SubscribeLiveRequest": "group replica",
     "CreateDomainRequest": "name protocol",
     "CreateGroupRequest": "name domain beside",
@@ -83,11 +86,12 @@ _NAMES = {
     "ListCellsRequest": "domain",
     "DescribeGroupRequest": "name",
     "DeleteGroupRequest": "name",
-    "ListCursorsRequest": "group name",
+    "UpdateGroupRequest": "name",
+    "ListCursorsRequest": "group name domain",
     "DescribeWaitingRequest": "domain",
     "TellWaitingRequest": "domain",
-    "SetCursorRequest": "group name",
-    "DeleteCursorRequest": "group name",
+    "SetCursorRequest": "group name domain",
+    "DeleteCursorRequest": "group name domain",
     "ChangeReplicasRequest": "group node to",
     "CancelChangeRequest": "group",
     "DrainNodeRequest": "node",
@@ -100,12 +104,13 @@ _IDS = {
     "CreateGroup": "name domain beside",
     "DescribeCellRequest": "name",
     "DeleteGroup": "name",
+    "UpdateGroup": "name",
     "RemoveGroup": "id",
     "MarkNode": "name",
     "EndIncarnation": "name",
-    "Cursor": "group name",
-    "DeleteCursor": "group name",
-    "ReadCursors": "group name",
+    "Cursor": "group name domain",
+    "DeleteCursor": "group name domain",
+    "ReadCursors": "group name domain",
     "ChangeReplicas": "group node to",
     "CancelChange": "group",
     "BeginConfiguration": "group",
@@ -135,6 +140,9 @@ _ID_BYTES = {
     "FoundCluster": "cluster_id key",
     "RegisterNode": "node_id cluster_id",
     "Hello": "node_id cluster_id",
+    "Place": "order_key",
+    "DescribeReplicaRequest": "order_key",
+    "AdvanceRequest": "order_key",
 }
 
 
@@ -180,6 +188,8 @@ def table(
         "MessageField.value": AROUND_BYTES_MAX,
         "PublishStreamRequest.requests": Many(FRAME_REQUESTS_MAX),
         "PublishStreamRequest.locate": Many(LOCATED_MAX, name),
+        "SubscribeStart.groups": Many(MERGED_GROUPS_MAX, name),
+        "CutRequest.groups": Many(MERGED_GROUPS_MAX, name),
     }
     publishing["PublishStreamRequest"] = FRAME_BYTES_MAX + of_request
     names = _each(_NAMES, name)
@@ -196,6 +206,7 @@ def table(
         "RegisterNode.peer_address": ADDRESS_CHARACTERS_MAX,
         "RegisterNode.client_address": ADDRESS_CHARACTERS_MAX,
         "MoveCursors.cursors": Many(NODES_MAX),
+        "AdvanceRequest.cells": Many(GROUPS_MAX, id_),
         "RecordStarted.members": Many(NODES_MAX, id_),
         "RecordLost.groups": Many(GROUPS_MAX, id_),
         "RaiseLevel.incarnations": Many(NODES_MAX),

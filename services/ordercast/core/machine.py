@@ -153,7 +153,11 @@ class TimerFired(Event):
 
 @dataclass(slots=True)
 class Advance(Event):
-    """A merged subscription waits for this group to reach the order key."""
+    """A merged subscription waits for this group to pass the order key: a Watermark at or above it is wanted.
+
+    A machine says every Watermark that it can while it is asked for a higher one: questions that follow each other
+    closely must not put off the answer to the first of them.
+    """
 
     group: str
     key: bytes
@@ -311,10 +315,15 @@ class Hand(Effect):
 
 @dataclass(slots=True)
 class Watermark(Effect):
-    """Nothing at or below this order key will still be delivered in the group."""
+    """Nothing at or below this order key will be delivered in the group at this position of its log, or behind it.
+
+    That holds for all replicas and for good, so it outlives the machine that said it: other replicas, restarts and
+    changes of members do not make it false. A reader may count on it once it has read the log up to the position.
+    """
 
     group: str
     key: bytes
+    position: int
 
 
 @dataclass(slots=True)

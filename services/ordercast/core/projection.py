@@ -1,8 +1,9 @@
 """What an entry of a cell's log is for one group of the cell.
 
-Readers of a group get its messages and nobody else's, in entries that look as if the group had the cell to itself:
-whoever can read one can read the other, and pages and clients need not know of cells. Only targets and runs are
-still there, so that an audit sees for which other groups a message was.
+Readers of a group get its messages and nobody else's, in entries that look as if the group had the cell to
+itself: whoever can read one can read the other, and pages and clients need not know of cells. Only targets and
+runs are still there, so that an audit sees for which other groups a message was; and where in the whole batch
+messages were, so that who reads several groups of the cell brings them into their order again.
 """
 
 from collections.abc import Iterator
@@ -44,7 +45,7 @@ def projected(cell: str, group: str, entry: LogEntry) -> LogEntry:
             continue
         for sequence, count, target in new_parts(range_, outcome):
             if has_group[target]:
-                _add_range(ours, range_, sequence, count, target)
+                _add_range(ours, range_, sequence, count, target, ahead + sequence)
                 result.outcomes.append(_fresh(sequence, count, offset, entry.order_key))
                 kept += messages[ahead + sequence : ahead + sequence + count]
                 offset += count
@@ -87,7 +88,7 @@ def projected_live(group: str, entry: LogEntry) -> LogEntry:
         at = 0
         for target, count in runs_of(range_):
             if has_group[target]:
-                _add_range(result.envelope.header, range_, range_.first_sequence + at, count, target)
+                _add_range(result.envelope.header, range_, range_.first_sequence + at, count, target, start + at)
                 kept += messages[start + at : start + at + count]
             at += count
         start += range_.count
@@ -95,7 +96,7 @@ def projected_live(group: str, entry: LogEntry) -> LogEntry:
     return result
 
 
-def _add_range(header: Header, range_: ProducerRange, sequence: int, count: int, target: int) -> None:
+def _add_range(header: Header, range_: ProducerRange, sequence: int, count: int, target: int, index: int) -> None:
     header.ranges.add(
         producer=range_.producer,
         epoch=range_.epoch,
@@ -103,4 +104,5 @@ def _add_range(header: Header, range_: ProducerRange, sequence: int, count: int,
         count=count,
         client=range_.client,
         runs=(target, count),
+        index=index,
     )

@@ -25,6 +25,7 @@ from ordercast.v1.membership_pb2 import (
     Cursor,
     DeleteGroup,
     Group,
+    UpdateGroup,
 )
 
 TIMEOUT_S = 10.0
@@ -128,6 +129,11 @@ class Administration:
             for name, at in found.items()
         ]
 
+    async def update_group(self, request: api.UpdateGroupRequest) -> api.UpdateGroupResponse:
+        retention = request.retention if request.HasField("retention") else None
+        result = await self._execute(Command(update_group=UpdateGroup(name=request.name, retention=retention)))
+        return api.UpdateGroupResponse(group=self.node.directory.described(result.group))
+
     async def delete_group(self, request: api.DeleteGroupRequest) -> api.DeleteGroupResponse:
         result = await self._execute(Command(delete_group=DeleteGroup(name=request.name)))
         return api.DeleteGroupResponse(group=self.node.directory.described(result.group))
@@ -161,6 +167,9 @@ class Administration:
     # ------------------------------------------------------------------------------------------ cursors
 
     async def list_cursors(self, request: api.ListCursorsRequest) -> api.ListCursorsResponse:
+        if request.domain:
+            found = await self.cursors.read("", request.name, domain=request.domain)
+            return api.ListCursorsResponse(cursors=found)
         group = await self.subscribing.group(request.group)
         cursors = await self.cursors.read(request.group, request.name)
         lags = await lags_of(self.node, self.reading, group, cursors) if request.lags else ()
@@ -168,14 +177,20 @@ class Administration:
 
     async def set_cursor(self, request: api.SetCursorRequest) -> api.SetCursorResponse:
         check_cursor_name(request.name)
+        if request.domain:
+            cursor = Cursor(domain=request.domain, name=request.name, place=request.place)
+            await self.cursors.move(cursor)
+            return api.SetCursorResponse(cursor=cursor)
         group = await self.subscribing.group(request.group)
         offset = await self.reading.start_offset(group, request.start)
-        await self.cursors.move(request.group, request.name, offset)
-        return api.SetCursorResponse(cursor=Cursor(group=request.group, name=request.name, offset=offset))
+        cursor = Cursor(group=request.group, name=request.name, offset=offset)
+        await self.cursors.move(cursor)
+        return api.SetCursorResponse(cursor=cursor)
 
     async def delete_cursor(self, request: api.DeleteCursorRequest) -> api.DeleteCursorResponse:
-        await self.subscribing.group(request.group)
-        await self.cursors.delete(request.group, request.name)
+        if not request.domain:
+            await self.subscribing.group(request.group)
+        await self.cursors.delete(request.group, request.name, domain=request.domain)
         return api.DeleteCursorResponse()
 
     async def describe_waiting(self, request: api.DescribeWaitingRequest) -> api.DescribeWaitingResponse:

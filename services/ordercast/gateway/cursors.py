@@ -7,6 +7,7 @@ import re
 import grpc
 import structlog
 
+from ordercast.core.level import MERGED_LEVEL
 from ordercast.runtime.process.node import Node
 from ordercast.runtime.transport.results import check_result
 from ordercast.runtime.transport.status import Refused
@@ -20,14 +21,15 @@ MOVES_MAX = 256
 #: As membership has it: one name that it refuses would be refused together with all that are moved with it.
 NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 
-Key = tuple[str, str]
+#: The domain of a cursor over several groups, else the group; and the name.
+Key = tuple[str, str, str]
 
 
 class Move:
     """Where a cursor shall go, and who wants to know that it is there. Only the latest place counts."""
 
     def __init__(self) -> None:
-        self.offset = 0
+        self.cursor = Cursor()
         self.waiting: list[asyncio.Future[None]] = []
 
     def end(self, error: Exception | None) -> None:
@@ -45,21 +47,29 @@ class Cursors:
         self._moves: dict[Key, Move] = {}
         self._writing: asyncio.Task[None] | None = None
 
-    async def read(self, group: str, name: str) -> list[Cursor]:
+    async def read(self, group: str, name: str, *, domain: str = "") -> list[Cursor]:
+        """Of a group; or over several groups, of a domain."""
         result = await self.node.directory.execute(
-            Command(read_cursors=ReadCursors(group=group, name=name)), TIMEOUT_S
+            Command(read_cursors=ReadCursors(group=group, name=name, domain=domain)), TIMEOUT_S
         )
         return list(check_result(result).cursors)
 
-    async def delete(self, group: str, name: str) -> None:
-        command = Command(delete_cursor=DeleteCursor(group=group, name=name))
+    async def delete(self, group: str, name: str, *, domain: str = "") -> None:
+        command = Command(delete_cursor=DeleteCursor(group=group, name=name, domain=domain))
         check_result(await self.node.directory.execute(command, TIMEOUT_S))
 
-    async def move(self, group: str, name: str, offset: int) -> None:
+    async def move(self, cursor: Cursor) -> None:
         """Returns when it is durable. What is asked for meanwhile goes into the next command together."""
+        if cursor.domain and self.node.directory.level < MERGED_LEVEL:
+            raise Refused(
+                grpc.StatusCode.FAILED_PRECONDITION,
+                "not all nodes run software that has cursors over several groups: that takes level "
+                f"{MERGED_LEVEL}; upgrade them first",
+                "LEVEL_TOO_LOW",
+            )
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        move = self._moves.setdefault((group, name), Move())
-        move.offset = offset
+        move = self._moves.setdefault((cursor.domain, cursor.group, cursor.name), Move())
+        move.cursor = cursor
         move.waiting.append(done)
         if self._writing is None:
             self._writing = asyncio.create_task(self._write())
@@ -92,8 +102,7 @@ class Cursors:
             self._end(moves, None)
 
     async def _execute(self, moves: dict[Key, Move]) -> None:
-        cursors = [Cursor(group=group, name=name, offset=move.offset) for (group, name), move in moves.items()]
-        command = Command(move_cursors=MoveCursors(cursors=cursors))
+        command = Command(move_cursors=MoveCursors(cursors=[move.cursor for move in moves.values()]))
         check_result(await self.node.directory.execute(command, TIMEOUT_S))
 
     def _end(self, moves: dict[Key, Move], error: Exception | None) -> None:

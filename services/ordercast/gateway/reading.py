@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import grpc
 import structlog
@@ -23,6 +23,7 @@ from ordercast.v1.frame_pb2 import TellWaitingRequest
 from ordercast.v1.frame_pb2_grpc import PeerServiceStub
 from ordercast.v1.membership_pb2 import Group
 from ordercast.v1.sequencer_pb2 import (
+    AdvanceRequest,
     DescribeReplicaRequest,
     DescribeReplicaResponse,
     ReadGroupRequest,
@@ -58,6 +59,13 @@ Place = tuple[str, int]
 Response = TypeVar("Response", ReadGroupResponse, ReadLiveResponse)
 
 
+class Merged(NamedTuple):
+    """How a log is read that is merged with others."""
+
+    #: In one response, unless an entry alone is longer.
+    chunk_bytes: int
+
+
 class Reading:
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -76,18 +84,19 @@ class Reading:
     # ---------------------------------------------------------------------------------------- describing
 
     async def describe(
-        self, group: Group, stored_ms: int | None = None
+        self, group: Group, stored_ms: int | None = None, *, order_key: bytes = b""
     ) -> dict[str, DescribeReplicaResponse | str]:
-        """By replica: its bounds, or why there are none; and the place of a time in its log, if one is given."""
+        """By replica: its bounds, or why there are none; and where a time or an order key is, if one is given."""
         address = self.node.directory.address_of(group)
-        found = await asyncio.gather(*(self._describe(address, name, stored_ms) for name in group.replicas))
+        request = DescribeReplicaRequest(group=address, stored_ms=stored_ms, order_key=order_key)
+        found = await asyncio.gather(*(self._describe(request, name) for name in group.replicas))
         return dict(zip(group.replicas, found, strict=True))
 
-    async def _describe(self, group: str, name: str, stored_ms: int | None) -> DescribeReplicaResponse | str:
+    async def _describe(self, request: DescribeReplicaRequest, name: str) -> DescribeReplicaResponse | str:
         try:
             if self._is_local(name):
-                return await self.node.logs.describe(group, stored_ms)
-            request = DescribeReplicaRequest(group=group, stored_ms=stored_ms)
+                stored_ms = request.stored_ms if request.HasField("stored_ms") else None
+                return await self.node.logs.describe(request.group, stored_ms, request.order_key)
             answer: DescribeReplicaResponse = await SequencerServiceStub(self._channel(name)).DescribeReplica(
                 request, timeout=DESCRIBE_S_MAX
             )
@@ -151,11 +160,13 @@ class Reading:
     # ------------------------------------------------------------------------------------------- reading
 
     async def read(
-        self, group: Group, offset: int, *, stop_at_end: bool, replica: str
+        self, group: Group, offset: int, *, stop_at_end: bool, replica: str, merged: Merged | None = None
     ) -> AsyncGenerator[ReadGroupResponse, None]:
         """From the offset on, over as many replicas as it takes; one replica alone if it is named.
 
-        The end to stop at is that of the furthest replica: others come there.
+        The end to stop at is that of the furthest replica: others come there. What is `merged` has watermarks,
+        too: each replica says them of what it has shown since it was gone to, and that goes on where the last
+        one left.
         """
         end = None
         if stop_at_end and not replica:
@@ -167,7 +178,9 @@ class Reading:
             name = replica or self._choose(group, turn)
             turn += 1
             try:
-                reading = self._read_from(name, group, offset, is_only=bool(replica), stop_at_end=stop_at_end)
+                reading = self._read_from(
+                    name, group, offset, is_only=bool(replica), stop_at_end=stop_at_end, merged=merged
+                )
                 async with contextlib.aclosing(reading) as responses:
                     async for response in responses:
                         if response.entries:
@@ -206,7 +219,14 @@ class Reading:
                 raise refused
 
     async def _read_from(
-        self, name: str, group: Group, offset: int, *, is_only: bool, stop_at_end: bool
+        self,
+        name: str,
+        group: Group,
+        offset: int,
+        *,
+        is_only: bool,
+        stop_at_end: bool,
+        merged: Merged | None,
     ) -> AsyncGenerator[ReadGroupResponse, None]:
         """Gives up on a replica that has nothing new while another one has, unless this one is wanted."""
 
@@ -215,7 +235,7 @@ class Reading:
                 raise Refused(grpc.StatusCode.UNAVAILABLE, f"{name!r} is behind the others", "BEHIND")
 
         address = self.node.directory.address_of(group)
-        reading = self._open(name, address, StartAt(offset=offset), stop_at_end and is_only)
+        reading = self._open(name, address, StartAt(offset=offset), stop_at_end and is_only, merged)
         async with contextlib.aclosing(self._attended(name, reading, check)) as responses:
             async for response in responses:
                 if response.entries:
@@ -265,11 +285,21 @@ class Reading:
         return end > offset
 
     def _open(
-        self, name: str, group: str, start: StartAt, stop_at_end: bool
+        self, name: str, group: str, start: StartAt, stop_at_end: bool, merged: Merged | None
     ) -> AsyncGenerator[ReadGroupResponse, None]:
+        chunk_bytes = merged.chunk_bytes if merged is not None else 0
         if self._is_local(name):
-            return self.node.logs.read(group, start, stop_at_end)
-        request = ReadGroupRequest(group=group, start=start, stop_at_end=stop_at_end, alive=True)
+            return self.node.logs.read(
+                group, start, stop_at_end, watermarks=merged is not None, chunk_bytes=chunk_bytes
+            )
+        request = ReadGroupRequest(
+            group=group,
+            start=start,
+            stop_at_end=stop_at_end,
+            alive=True,
+            watermarks=merged is not None,
+            chunk_bytes=chunk_bytes,
+        )
         return self._ask(name, lambda stub: stub.ReadGroup(request))
 
     async def _ask(self, name: str, begin: Callable[[SequencerServiceStub], Any]) -> AsyncGenerator[Any, None]:
@@ -286,6 +316,14 @@ class Reading:
             raise refused_from(error) from None
         finally:
             call.cancel()
+
+    async def advance(self, name: str, cells: Sequence[str], order_key: bytes) -> None:
+        """Let a replica's cells pass an order key."""
+        if self._is_local(name):
+            self.node.logs.advance(cells, order_key)
+            return
+        request = AdvanceRequest(cells=cells, order_key=order_key)
+        await SequencerServiceStub(self._channel(name)).Advance(request, timeout=DESCRIBE_S_MAX)
 
     # ---------------------------------------------------------------------------------------------- live
 

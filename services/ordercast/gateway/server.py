@@ -9,18 +9,30 @@ from typing import Any
 
 from ordercast.gateway.administration import Administration
 from ordercast.gateway.budgets import Budgets
+from ordercast.gateway.merging import Merging
 from ordercast.gateway.publishing import Publishing
 from ordercast.gateway.subscribing import Subscribing
 from ordercast.v1 import gateway_pb2 as api
 from ordercast.v1.gateway_pb2_grpc import GatewayServiceServicer
 
 
+def scope_of(request: api.SetCursorRequest | api.DeleteCursorRequest) -> str:
+    """Whose cursor it is: a group's, or a domain's, which may have the same name."""
+    return f"/{request.domain}" if request.domain else request.group
+
+
 class GatewayServer(GatewayServiceServicer):
     def __init__(
-        self, publishing: Publishing, subscribing: Subscribing, admin: Administration, budgets: Budgets
+        self,
+        publishing: Publishing,
+        subscribing: Subscribing,
+        merging: Merging,
+        admin: Administration,
+        budgets: Budgets,
     ) -> None:
         self.publishing = publishing
         self.subscribing = subscribing
+        self.merging = merging
         self.admin = admin
         self.budgets = budgets
 
@@ -32,6 +44,9 @@ class GatewayServer(GatewayServiceServicer):
 
     async def Subscribe(self, _: Any, context: Any) -> None:
         await self.subscribing.stream(context)
+
+    async def Cut(self, request: api.CutRequest, context: Any) -> api.CutResponse:
+        return await self.merging.cut(request)
 
     async def SubscribeLive(
         self, request: api.SubscribeLiveRequest, context: Any
@@ -57,6 +72,10 @@ class GatewayServer(GatewayServiceServicer):
     async def DescribeGroup(self, request: api.DescribeGroupRequest, context: Any) -> api.DescribeGroupResponse:
         return await self.admin.describe_group(request)
 
+    async def UpdateGroup(self, request: api.UpdateGroupRequest, context: Any) -> api.UpdateGroupResponse:
+        async with self.budgets.command(context):
+            return await self.admin.update_group(request)
+
     async def DeleteGroup(self, request: api.DeleteGroupRequest, context: Any) -> api.DeleteGroupResponse:
         async with self.budgets.command(context):
             return await self.admin.delete_group(request)
@@ -72,14 +91,14 @@ class GatewayServer(GatewayServiceServicer):
             return await self.admin.list_cursors(request)
 
     async def SetCursor(self, request: api.SetCursorRequest, context: Any) -> api.SetCursorResponse:
-        self.budgets.set_cursor(context, request.group, request.name)
+        self.budgets.set_cursor(context, scope_of(request), request.name)
         async with self.budgets.command(context):
             return await self.admin.set_cursor(request)
 
     async def DeleteCursor(self, request: api.DeleteCursorRequest, context: Any) -> api.DeleteCursorResponse:
         async with self.budgets.command(context):
             response = await self.admin.delete_cursor(request)
-            self.budgets.delete_cursor(request.group, request.name)
+            self.budgets.delete_cursor(scope_of(request), request.name)
             return response
 
     async def DescribeCluster(

@@ -12,6 +12,7 @@ from ordercast.gateway.clients import Clients
 from ordercast.gateway.cursors import Cursors
 from ordercast.gateway.freshness import Freshness
 from ordercast.gateway.machine import ROLE, Gateway
+from ordercast.gateway.merging import Merging
 from ordercast.gateway.publishing import Publishing
 from ordercast.gateway.reading import Reading
 from ordercast.gateway.reassignment import Planner
@@ -41,6 +42,7 @@ class GatewayProcess:
         self.budgets = Budgets()
         freshness = Freshness(node)
         self.subscribing = Subscribing(node, self.translation, self.reading, cursors, freshness, self.budgets)
+        self.merging = self.subscribing.merged = Merging(self.subscribing)
         self.publishing = Publishing(node, self.translation, freshness, Clients(), self.budgets)
         self.admin = Administration(node, self.reading, cursors, self.subscribing, self.planner())
         self.is_draining = False
@@ -91,7 +93,7 @@ class GatewayProcess:
         self.node.host.tell(domain, ROLE, event)
 
     async def start(self) -> None:
-        servicer = GatewayServer(self.publishing, self.subscribing, self.admin, self.budgets)
+        servicer = GatewayServer(self.publishing, self.subscribing, self.merging, self.admin, self.budgets)
         service = DESCRIPTOR.services_by_name["GatewayService"]
         self.node.client_server.add(service, add_GatewayServiceServicer_to_server, servicer)
 

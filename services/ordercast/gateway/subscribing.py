@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any, Self
+from typing import Protocol as Interface
 
 import grpc
 
@@ -31,11 +32,19 @@ from ordercast.v1.gateway_pb2 import (
     SubscribeStart,
     SubscribeStarted,
 )
-from ordercast.v1.membership_pb2 import Group
+from ordercast.v1.membership_pb2 import Cursor, Group
 from ordercast.v1.sequencer_pb2 import StartAt
 
 #: Subscriptions are counted: one that never begins must not take another one's place.
 START_S_MAX = 10.0
+
+
+class MergedStreams(Interface):
+    """See merging.py."""
+
+    def is_merged(self, start: SubscribeStart) -> bool: ...
+
+    async def stream(self, start: SubscribeStart, context: Any, voice: "Voice") -> None: ...
 
 
 class Subscribing:
@@ -55,11 +64,16 @@ class Subscribing:
         self.reading = reading
         self.cursors = cursors
         self.streams = 0
+        #: Who looks after a stream that merges several groups.
+        self.merged: MergedStreams | None = None
 
     async def stream(self, context: Any) -> None:
         with self._counted(context):
             start = await self._first(context)
             async with Voice(context, is_alive=start.alive) as voice:
+                if self.merged is not None and self.merged.is_merged(start):
+                    await self.merged.stream(start, context, voice)
+                    return
                 group = await self.group(start.group)
                 offset = await self._place(start, group, context)
                 await Subscription(self, start, group, offset, context, voice).run()
@@ -143,7 +157,7 @@ class Subscribing:
                 raise
             offset = await self.reading.start_offset(group, start.start)
             self.budgets.set_cursor(context, group.name, start.cursor)
-            await self.cursors.move(group.name, start.cursor, offset)
+            await self.cursors.move(Cursor(group=group.name, name=start.cursor, offset=offset))
             return offset
         return await self.reading.start_offset(group, StartAt(offset=offset))
 
@@ -288,7 +302,8 @@ class Subscription:
             self._ack_news.clear()
             offset = self._acked
             if offset is not None and offset != self._confirmed:
-                await self.subscribing.cursors.move(self.group.name, self.start.cursor, offset)
+                cursor = Cursor(group=self.group.name, name=self.start.cursor, offset=offset)
+                await self.subscribing.cursors.move(cursor)
                 self._confirmed = offset
                 await self.voice.say(SubscribeResponse(acked=Acked(offset=offset)))
 

@@ -8,6 +8,7 @@ from ordercast.core.cells import shares_cell
 from ordercast.core.ids import group_name
 from ordercast.core.protocol import Orders
 from ordercast.local.audit_casts import audit_casts
+from ordercast.local.audit_merged import check_merged
 from ordercast.local.evidence import Acknowledged, Evidence, SentMessage, Verdict, messages_of
 from ordercast.sim.board import Board, MessageKey, Receipt, Sent, name_of
 from ordercast.sim.checkers.by_trait import check_history
@@ -73,6 +74,7 @@ def _check_subscribers(evidence: Evidence, verdict: Verdict) -> None:
             for entry in entries:
                 for offset, payload, _ in messages_of(entry):
                     log.setdefault(group_name(group), {}).setdefault(offset, payload)
+    check_merged(evidence, log, verdict)
     for (subscriber, group), seen in evidence.seen.items():
         expected = seen[0][0] if seen else 0
         for offset, payload in seen:

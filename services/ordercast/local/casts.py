@@ -148,7 +148,7 @@ class CastLog:
         self._skipped_before[caster] = self._skipped_in(place.view)
 
     def _check_named(self, named: Named, place: CastPlace, position: int) -> Iterator[str]:
-        """Of the own group: it is there already."""
+        """A cast of the own group has to be in the log already."""
         if named.group != self.group:
             return
         where = f"the cast at position {position}, of view {place.view}, comes after {named}"

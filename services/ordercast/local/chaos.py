@@ -182,6 +182,7 @@ class Chaos:
             for number in (1, 2)
             for group in GROUPS
         ]
+        subscribers += [asyncio.create_task(load.subscribe_merged(f"merged-{number}")) for number in (1, 2)]
         alone, *together = [f"producer-{number}" for number in range(PRODUCERS)]
         producers = [
             asyncio.create_task(load.produce(alone, pause_s=self.pause_s)),
@@ -334,7 +335,7 @@ class Chaos:
         self.cut_off = frozenset()
 
     def away(self) -> frozenset[str]:
-        """Who can do nothing for the others now."""
+        """The processes that can do nothing for the others at present."""
         members = self.cluster.members.values()
         down = [member.name for member in members if not member.is_running or member.is_paused]
         return self.cut_off | self.coming | frozenset(down)

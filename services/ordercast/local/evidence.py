@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ordercast.core.cells import cell_of, shares_cell
 from ordercast.core.ids import group_name
+from ordercast.core.place import Place
 from ordercast.core.protocol import Orders
 from ordercast.local.messages import new_messages
 from ordercast.protocols.catalogue import named
@@ -42,11 +43,22 @@ class Acknowledged:
 
 
 @dataclass(slots=True)
+class MergedWitness:
+    """Who read several groups as one stream, from the beginning."""
+
+    groups: tuple[str, ...]
+    #: Place in the order, payload, and by group the offset.
+    seen: list[tuple[Place, bytes, dict[str, int]]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class Evidence:
     sent: dict[bytes, SentMessage] = field(default_factory=dict)
     receipts: dict[bytes, Acknowledged] = field(default_factory=dict)
     #: (subscriber, group) -> (offset, payload), in the order in which they came.
     seen: dict[tuple[str, str], list[tuple[int, bytes]]] = field(default_factory=dict)
+    #: By reader.
+    merged: dict[str, MergedWitness] = field(default_factory=dict)
     #: group -> replica -> entries, as readers of the group are shown them. Groups are named by their addresses.
     logs: dict[str, dict[str, list[LogEntry]]] = field(default_factory=dict)
     #: Of cells that groups share: cell -> replica -> entries, as replicas have them.
@@ -76,6 +88,7 @@ class Evidence:
             sent,
             {payload: receipt for payload, receipt in self.receipts.items() if payload in sent},
             {key: seen for key, seen in self.seen.items() if key[1] in names},
+            {},
             {id_: self.logs[id_] for id_ in ids},
             {id_: replicas for id_, replicas in self.shared.items() if id_ in cells},
             {id_: domain for id_, domain in self.domains.items() if id_ in cells or id_ in ids},

@@ -14,8 +14,9 @@ from ordercast.client import errors
 from ordercast.core.cells import cell_of
 from ordercast.core.ids import group_name
 from ordercast.core.members import address_of, places_of
+from ordercast.core.place import Place
 from ordercast.local.casts import position_of
-from ordercast.local.evidence import Acknowledged, Evidence, SentMessage
+from ordercast.local.evidence import Acknowledged, Evidence, MergedWitness, SentMessage
 from ordercast.v1.gateway_pb2 import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -39,6 +40,11 @@ CALL_S_MAX = 10.0
 READ_S_MAX = 60.0
 COLLECT_S_MAX = 20.0
 LOOK_S = 0.1
+#: After so many deliveries a merged reader comes back with its cursor.
+MERGED_AT_ONCE = 100
+#: Why groups cannot be read so.
+NO_ORDER = "NO_MERGED_ORDER"
+AGAIN_S = 0.5
 #: Messages whose sender is shown what another producer has seen.
 TOLD_CHANCE = 0.1
 
@@ -171,8 +177,51 @@ class Load:
             async for delivery in deliveries:
                 seen.append((delivery.offset, delivery.payload))
 
+    async def subscribe_merged(self, name: str) -> None:
+        """All groups as one stream, from the beginning, until it is cancelled.
+
+        It leaves and comes back now and then, at another gateway, and goes on at its cursor. Groups of a domain
+        without an order over several groups nobody reads so.
+        """
+        witness = MergedWitness(tuple(sorted(self.groups)))
+        cursor = f"{name}-{self.random.getrandbits(32):08x}"
+        uncertain = False
+        while True:
+            gateways = self.random.sample(self.gateways, len(self.gateways))
+            try:
+                async with (
+                    ordercast.connect(*gateways) as connection,
+                    connection.subscribe(witness.groups, start="earliest", cursor=cursor) as deliveries,
+                ):
+                    self.evidence.merged[name] = witness
+                    async for delivery in deliveries:
+                        place = Place(delivery.order_key, delivery.index)
+                        if uncertain and witness.seen and place <= witness.seen[-1][0]:
+                            continue
+                        uncertain = False
+                        witness.seen.append((place, delivery.payload, delivery.offsets))
+                        await delivery.ack()
+                        if len(witness.seen) % MERGED_AT_ONCE == 0:
+                            break
+            except (errors.FailedPrecondition, errors.NotFound) as refused:
+                if refused.details.get("reason") == NO_ORDER:
+                    return
+                # Nodes with older software know no such subscription, or no such cursor: there will be others.
+                await asyncio.sleep(AGAIN_S)
+            except errors.OutcomeUnknown:
+                # The cursor may be behind: what comes again was seen, and acknowledged in vain.
+                uncertain = True
+
+    def _has_caught_up(self, witness: MergedWitness, wanted: dict[str, int]) -> bool:
+        missing = {group: offset for group, offset in wanted.items() if group in witness.groups}
+        for _, _, offsets in reversed(witness.seen):
+            missing = {group: offset for group, offset in missing.items() if offsets.get(group, -1) < offset}
+            if not missing:
+                return True
+        return not missing
+
     async def caught_up(self, timeout_s: float) -> None:
-        """Until every subscriber has seen every acknowledged message of its group."""
+        """Until every subscriber has seen every acknowledged message of its groups."""
         wanted: dict[str, int] = {}
         for receipt in self.evidence.receipts.values():
             for group, offset in receipt.offsets.items():
@@ -182,7 +231,7 @@ class Load:
                 while any(
                     (seen[-1][0] if seen else -1) < wanted.get(group, -1)
                     for (_, group), seen in self.evidence.seen.items()
-                ):
+                ) or not all(self._has_caught_up(one, wanted) for one in self.evidence.merged.values()):
                     await asyncio.sleep(0.05)
 
 

@@ -47,6 +47,6 @@ def new_messages(entry: LogEntry) -> Iterator[Told]:
 
 
 def _groups_of(range_: ProducerRange, targets: Sequence[Names]) -> Iterator[Names]:
-    """Of each message of the range; nothing if all are simply for the destinations."""
+    """Yield the groups of each message of the range; nothing if all are simply for the destinations."""
     for target, count in runs_of(range_):
         yield from [targets[target]] * count

@@ -240,7 +240,7 @@ class ReconfiguringChaos(Chaos):
         self.broken += unfinished
 
     def _lose_disk(self) -> None:
-        """Of a node that is no membership node, which would need the others' consent to vote again."""
+        """Lose the disk of a worker. A membership node would need the others' consent to vote again."""
         workers = [name for name, member in self.cluster.members.items() if "membership" not in member.services]
         name = self.random.choice(sorted(workers))
         if not self.losses.may_lose(name):

@@ -30,7 +30,7 @@ class LocalTelemetry:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, *options: str) -> None:
-        """With these, too, this time."""
+        """Start it with these options beside its own, this time."""
         make_private(self.directory)
         command = [
             sys.executable,

@@ -156,7 +156,7 @@ class Verifier:
         self.ends[address] = following
 
     def _miss(self, group: str, place: MessagePlace) -> None:
-        """Behind the end of what was read it may be on its way; before that, it will not come any more."""
+        """Note what is missing. Behind the end of what was read it may still come; before it, not."""
         if group in self.ends and len(self.missed) < MISSED_MAX:
             self.missed[group, place.key] = Missed(place.first, place.expected_in(group))
         else:

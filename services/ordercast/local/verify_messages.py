@@ -46,7 +46,7 @@ class MessagePlace:
 
     @cached_property
     def shown(self) -> dict[str, dict[Id, Told]]:
-        """By group, in its order."""
+        """What was shown, by group and in the group's order."""
         return {
             group: {id_of(told): told for told in new_messages(entry)} for group, entry in self.entries.items()
         }

@@ -39,7 +39,7 @@ def cells_wanted(nodes: int, replicas: int) -> int:
 
 
 class Choice:
-    """Of the cells of a domain, for a group with these wishes; `replicas` is 0 if any usual number will do."""
+    """Chooses one of a domain's cells for a group with these wishes. 0 `replicas`: any usual number."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ def no_more_placed(level: int) -> str:
 
 
 def new_name(taken: Iterable[Mapping[str, Group]], count: int) -> str:
-    """Of a cell: one that neither a group nor a cell has."""
+    """Return a name for a cell that neither a group nor a cell has."""
     taken = list(taken)
     while any(f"cell-{count}" in names for names in taken):
         count += 1

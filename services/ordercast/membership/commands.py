@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ordercast.core.errors import InvariantBroken
-from ordercast.core.level import CELLS_LEVEL, INSTALLED_LEVEL
+from ordercast.core.level import CELLS_LEVEL, INSTALLED_LEVEL, MERGED_LEVEL, UPDATES_LEVEL
 from ordercast.membership import settings as limits
 from ordercast.membership.changes import begin, check_begins, everyone_of, lose, prepared, record_started
 from ordercast.membership.changing_views import complete, define
@@ -19,6 +19,7 @@ from ordercast.membership.kinds.members import Cluster, called
 from ordercast.membership.refusals import Code, Refused, bad_argument, precondition
 from ordercast.protocols.catalogue import level_of
 from ordercast.v1.membership_pb2 import (
+    GROUP_STATE_DELETING,
     BeginConfiguration,
     CancelChange,
     ChangeReplicas,
@@ -34,6 +35,7 @@ from ordercast.v1.membership_pb2 import (
     RecordLost,
     RecordStarted,
     RemoveNode,
+    UpdateGroup,
 )
 
 if TYPE_CHECKING:
@@ -51,6 +53,11 @@ def too_early(kind: str, level: int) -> str | None:
         return (
             f"not all nodes run software that knows views: the cluster has level {level}, and that takes level "
             f"{VIEWS_LEVEL}; it rises by itself when every registered node runs newer software"
+        )
+    if kind == "update_group" and level < UPDATES_LEVEL:
+        return (
+            f"not all nodes run software that can change a group's retention: the cluster has level {level}, and "
+            f"that takes level {UPDATES_LEVEL}; it rises by itself when every registered node runs newer software"
         )
     if kind == "note_protocols" and level < INSTALLED_LEVEL:
         return f"not all nodes run software that knows protocols of packages: that takes level {INSTALLED_LEVEL}"
@@ -79,6 +86,11 @@ def not_understood(command: Command, level: int) -> str | None:
         return (
             f"not all nodes run software in which groups share cells: the cluster has level {level}, and that "
             f"takes level {CELLS_LEVEL}; it rises by itself when every registered node runs newer software"
+        )
+    if kind == "move_cursors" and level < MERGED_LEVEL and any(c.domain for c in command.move_cursors.cursors):
+        return (
+            f"not all nodes run software that has cursors over several groups: the cluster has level {level}, and "
+            f"that takes level {MERGED_LEVEL}; it rises by itself when every registered node runs newer software"
         )
     if level < level_of(protocol):
         return (
@@ -255,6 +267,20 @@ def check_understands(name: str, level: int, cluster_level: int) -> None:
 
 Handler = Callable[["State", Any, CommandResult], None]
 
+
+def _update_group(state: "State", update: UpdateGroup, result: CommandResult) -> None:
+    """Replicas keep to the new retention as soon as they hear of it; what is gone does not come back."""
+    group = state.group_called(update.name)
+    if group.state == GROUP_STATE_DELETING:
+        raise precondition(f"the group {group.name} is being deleted: nothing of it can be changed")
+    if not update.HasField("retention"):
+        raise bad_argument("an update says what is to change: give a retention")
+    if group.retention != update.retention:
+        group.retention.CopyFrom(update.retention)
+        state.stamp(group)
+    result.group.CopyFrom(group)
+
+
 COMMANDS: dict[str, Handler] = {
     "change_replicas": _change_replicas,
     "cancel_change": _cancel_change,
@@ -268,4 +294,5 @@ COMMANDS: dict[str, Handler] = {
     "remove_node": _remove_node,
     "raise_level": _raise_level,
     "note_protocols": _note_protocols,
+    "update_group": _update_group,
 }

@@ -396,7 +396,7 @@ class Membership:
         self._look_after_views()
 
     def _look_after_views(self) -> None:
-        """Also between ticks, when something was decided or heard: everyone waits while a view changes."""
+        """The leader does this between ticks, too: everybody waits while a view changes."""
         if self.leader != self.process:
             return
         # Only those that were heard: to listen to the others begins with a tick.
@@ -502,11 +502,11 @@ class Membership:
         return {name: heard.beats for name, heard in self.heard.items()}
 
     def _said_again(self, since: dict[str, int], nodes: list[Node]) -> bool:
-        """By all of them, after all had said it: a heartbeat that was under way at that time does not count."""
+        """Whether all said it again after all had said it once. What was under way does not count."""
         return all(self._heard_of(node).beats >= since.get(node.name, 0) + 2 for node in nodes)
 
     def _nodes_revision(self) -> int:
-        """Who has not heard which gateways are over may still take something new from them."""
+        """Whoever has not heard of this revision may still take something new from a gateway that is over."""
         nodes = [*self.state.nodes.values(), *self.state.removed.values()]
         return max((node.revision for node in nodes), default=0)
 

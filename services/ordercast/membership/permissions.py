@@ -28,6 +28,7 @@ SPEAKERS: dict[str, Speaker] = {
     "create_domain": Speaker.GATEWAY,
     "create_group": Speaker.GATEWAY,
     "delete_group": Speaker.GATEWAY,
+    "update_group": Speaker.GATEWAY,
     "remove_group": Speaker.LEADER,
     "mark_node": Speaker.LEADER,
     "end_incarnation": Speaker.ITSELF,

@@ -114,7 +114,7 @@ class _ReassignmentRound:
             yield "level", Command(raise_level=RaiseLevel(level=level, incarnations=incarnations))
 
     def _note_protocols(self) -> Iterator[Duty]:
-        """Of nodes that registered before all members knew of protocols from packages."""
+        """Note the installed protocols of nodes that registered before all members knew of such protocols."""
         for name in sorted(self.heartbeats):
             heartbeat, node = self.heartbeats[name], self.state.nodes[name]
             found = sorted(set(heartbeat.protocols))
@@ -167,7 +167,7 @@ class _ReassignmentRound:
         return progress if progress is not None and is_present else GroupProgress()
 
     def _has_caught_up(self, group: Group, name: str) -> bool:
-        """With this change: a report from before may be about one that was cancelled, and the copy is gone."""
+        """Whether it reports so since this change began: an earlier copy may have been cancelled."""
         node, heartbeat = self.state.nodes.get(name), self.heartbeats.get(name)
         if node is None or node.suspected or heartbeat is None or heartbeat.revision < group.revision:
             return False

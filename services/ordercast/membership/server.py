@@ -11,6 +11,7 @@ import grpc
 import structlog
 
 from ordercast.core.ids import pack_u64
+from ordercast.membership.cursors import cursors_told
 from ordercast.membership.machine import ROLE, Execute, HeartbeatReceived, Membership
 from ordercast.membership.permissions import BY_STATE, check_name, check_speaker
 from ordercast.runtime.process.node import SYSTEM, Node
@@ -140,7 +141,7 @@ class MembershipServer(MembershipServiceServicer):
         if request.only_cursors:
             state = self.machine.state
             yield WatchResponse(
-                revision=state.revision, cluster_id=state.cluster_id, cursors=state.cursors_told(CURSORS_TOLD_MAX)
+                revision=state.revision, cluster_id=state.cluster_id, cursors=cursors_told(state, CURSORS_TOLD_MAX)
             )
             return
         self._watchers += 1

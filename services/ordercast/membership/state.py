@@ -22,6 +22,14 @@ from ordercast.membership.cells import (
     no_more_placed,
 )
 from ordercast.membership.commands import CHANGES_LEVEL, COMMANDS, check_level, check_understands, too_early
+from ordercast.membership.cursors import (
+    MergedCursors,
+    all_cursors,
+    delete_cursor,
+    move_cursors,
+    put_cursor,
+    read_cursors,
+)
 from ordercast.membership.installed import (
     check_all_have,
     check_has_all,
@@ -54,8 +62,6 @@ from ordercast.v1.membership_pb2 import (
     CommandResult,
     CreateDomain,
     CreateGroup,
-    Cursor,
-    DeleteCursor,
     DeleteGroup,
     Domain,
     EndIncarnation,
@@ -63,9 +69,7 @@ from ordercast.v1.membership_pb2 import (
     FoundCluster,
     Group,
     MarkNode,
-    MoveCursors,
     Node,
-    ReadCursors,
     Registered,
     RegisterNode,
     RemoveGroup,
@@ -119,6 +123,7 @@ class State:
         self.population = Population()
         #: (group name, cursor name) -> offset
         self.cursors: dict[tuple[str, str], int] = {}
+        self.merged_cursors = MergedCursors()
         #: By request id, oldest first, and how many bytes they are.
         self.executed: dict[bytes, CommandResult] = {}
         self.executed_bytes = 0
@@ -138,9 +143,9 @@ class State:
             "mark_node": self._mark_node,
             "end_incarnation": self._end_incarnation,
             "retire": self._retire,
-            "move_cursors": self._move_cursors,
-            "delete_cursor": self._delete_cursor,
-            "read_cursors": self._read_cursors,
+            "move_cursors": partial(move_cursors, self),
+            "delete_cursor": partial(delete_cursor, self),
+            "read_cursors": partial(read_cursors, self),
         }
         self._handlers = own | {kind: partial(handler, self) for kind, handler in COMMANDS.items()}
 
@@ -204,7 +209,7 @@ class State:
             nodes=[self.nodes[name] for name in sorted(self.nodes)],
             domains=[self.domains[name] for name in sorted(self.domains)],
             groups=[self.groups[name] for name in sorted(self.groups)],
-            cursors=self._cursors_of(sorted(self.cursors)),
+            cursors=all_cursors(self),
             executed=[ExecutedCommand(request_id=id_, result=result) for id_, result in self.executed.items()],
             deleted=self.deleted.values(),
             changes_since=self.changes_from,
@@ -229,7 +234,8 @@ class State:
         state.nodes = {node.name: node for node in found.nodes}
         state.domains = {domain.name: domain for domain in found.domains}
         state.population = Population.of(found.groups, found.cells)
-        state.cursors = {(cursor.group, cursor.name): cursor.offset for cursor in found.cursors}
+        for cursor in found.cursors:
+            put_cursor(state, cursor)
         state.executed = {item.request_id: item.result for item in found.executed}
         state.executed_bytes = sum(_executed_size(id_, result) for id_, result in state.executed.items())
         state.deleted = {group.id: group for group in found.deleted}
@@ -267,11 +273,6 @@ class State:
             retired=self.retired,
             level=self.level,
         )
-
-    def cursors_told(self, count_max: int) -> list[Cursor]:
-        """Where they stand; beyond so many, those whose names come first."""
-        found = sorted(self.cursors)[:count_max]
-        return [Cursor(group=group, name=name, offset=self.cursors[group, name]) for group, name in found]
 
     def stamp(self, item: Node | Domain | Group) -> None:
         item.revision = self.changed = self.revision
@@ -446,7 +447,7 @@ class State:
         result.domain.CopyFrom(domain)
 
     def why_not_now(self, create: CreateGroup) -> str | None:
-        """Of a group that would get fewer replicas at present than it will find later. Changes nothing."""
+        """Say if a group would get fewer replicas at present than it will find later. Changes nothing."""
         domain = self.domains.get(create.domain or limits.DOMAIN_DEFAULT)
         if create.replicas or create.beside or domain is None or create.name in self.groups:
             return None
@@ -489,7 +490,7 @@ class State:
     def _domain_for(self, create: CreateGroup, is_apart: bool) -> Domain:
         name = create.domain or limits.DOMAIN_DEFAULT
         if create.beside and not is_apart and not create.domain:
-            name = self._group(create.beside).domain
+            name = self.group_called(create.beside).domain
         if name not in self.domains:
             raise Refused(Code.NOT_FOUND, f"there is no domain {quoted(name)}")
         return self.domains[name]
@@ -560,7 +561,7 @@ class State:
         return cell
 
     def _cell_beside(self, create: CreateGroup, settings: Mapping[str, str]) -> Group:
-        other = self._group(create.beside)
+        other = self.group_called(create.beside)
         cell = self.population.cell_with(other.cell)
         if cell is None:
             raise precondition(f"the group {other.name} has a cell to itself: nothing else lives there")
@@ -582,10 +583,10 @@ class State:
 
     @property
     def groups(self) -> dict[str, Group]:
-        """By name."""
+        """All groups, by name."""
         return self.population.groups
 
-    def _group(self, name: str) -> Group:
+    def group_called(self, name: str) -> Group:
         group = self.groups.get(name)
         if group is None:
             raise Refused(Code.NOT_FOUND, f"there is no group {quoted(name)}")
@@ -593,7 +594,7 @@ class State:
 
     def _delete_group(self, delete: DeleteGroup, result: CommandResult) -> None:
         """A change that is being prepared is given up; one that has begun has to come to its end."""
-        group = self._group(delete.name)
+        group = self.group_called(delete.name)
         if group.state != GROUP_STATE_DELETING:
             group.state = GROUP_STATE_DELETING
             group.ClearField("next")
@@ -627,40 +628,6 @@ class State:
         if len(self.deleted) > limits.GROUP_TOMBSTONES_MAX:
             self._forget_changes(self.deleted.pop(next(iter(self.deleted))).revision)
         result.group.CopyFrom(tombstone)
-
-    # ------------------------------------------------------------------------------------------ cursors
-
-    def _cursors_of(self, keys: list[tuple[str, str]]) -> list[Cursor]:
-        return [Cursor(group=key[0], name=key[1], offset=self.cursors[key]) for key in keys]
-
-    def _move_cursors(self, move: MoveCursors, result: CommandResult) -> None:
-        """All of them or none: they may be one cut."""
-        if not 0 < len(move.cursors) <= limits.CURSORS_PER_COMMAND_MAX:
-            message = f"1 to {limits.CURSORS_PER_COMMAND_MAX} cursors move at a time, not {len(move.cursors)}"
-            raise Refused(Code.INVALID_ARGUMENT, message)
-        for cursor in move.cursors:
-            check_name("cursor", cursor.name)
-            if self._group(cursor.group).state == GROUP_STATE_DELETING:
-                raise Refused(Code.FAILED_PRECONDITION, f"the group {cursor.group} is being deleted")
-        moved = {(cursor.group, cursor.name): cursor.offset for cursor in move.cursors}
-        if len(self.cursors) + sum(1 for key in moved if key not in self.cursors) > limits.CURSORS_MAX:
-            raise Refused(Code.RESOURCE_EXHAUSTED, f"there are {limits.CURSORS_MAX} cursors: delete some")
-        self.cursors.update(moved)
-
-    def _delete_cursor(self, delete: DeleteCursor, result: CommandResult) -> None:
-        if self.cursors.pop((delete.group, delete.name), None) is None:
-            message = f"the group {quoted(delete.group)} has no cursor {quoted(delete.name)}"
-            raise Refused(Code.NOT_FOUND, message)
-
-    def _read_cursors(self, read: ReadCursors, result: CommandResult) -> None:
-        self._group(read.group)
-        if not read.name:
-            keys = sorted(key for key in self.cursors if key[0] == read.group)
-        elif (read.group, read.name) in self.cursors:
-            keys = [(read.group, read.name)]
-        else:
-            raise Refused(Code.NOT_FOUND, f"the group {read.group} has no cursor {quoted(read.name)}")
-        result.cursors.extend(self._cursors_of(keys))
 
 
 def _executed_size(request_id: bytes, result: CommandResult) -> int:

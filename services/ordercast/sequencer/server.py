@@ -13,6 +13,8 @@ from ordercast.runtime.storage.store import CorruptRecord
 from ordercast.runtime.transport.pauses import with_signs_of_life
 from ordercast.runtime.transport.status import Refused
 from ordercast.v1.sequencer_pb2 import (
+    AdvanceRequest,
+    AdvanceResponse,
     DescribeReplicaRequest,
     DescribeReplicaResponse,
     ReadEntryRequest,
@@ -30,7 +32,13 @@ class SequencerServer(SequencerServiceServicer):
         self.node = node
 
     async def ReadGroup(self, request: ReadGroupRequest, context: Any) -> AsyncGenerator[ReadGroupResponse, None]:  # noqa: N802
-        reading = self.node.logs.read(request.group, request.start, request.stop_at_end)
+        reading = self.node.logs.read(
+            request.group,
+            request.start,
+            request.stop_at_end,
+            watermarks=request.watermarks,
+            chunk_bytes=request.chunk_bytes,
+        )
         if request.alive:
             reading = with_signs_of_life(reading, ReadGroupResponse(alive_ms=ALIVE_MS))
         async with contextlib.aclosing(reading) as responses:
@@ -53,7 +61,11 @@ class SequencerServer(SequencerServiceServicer):
 
     async def DescribeReplica(self, request: DescribeReplicaRequest, context: Any) -> DescribeReplicaResponse:  # noqa: N802
         stored_ms = request.stored_ms if request.HasField("stored_ms") else None
-        return await self.node.logs.describe(request.group, stored_ms)
+        return await self.node.logs.describe(request.group, stored_ms, request.order_key)
+
+    async def Advance(self, request: AdvanceRequest, context: Any) -> AdvanceResponse:  # noqa: N802
+        self.node.logs.advance(request.cells, request.order_key)
+        return AdvanceResponse()
 
     async def ReadEntry(self, request: ReadEntryRequest, context: Any) -> ReadEntryResponse:  # noqa: N802
         """A damaged copy is never passed on: reading it checks it."""

@@ -1,13 +1,14 @@
 """The sequencer service: the protocol's machines of each domain, and the logs that they write."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import ClassVar
 
 import structlog
 
 from ordercast.core.cells import cell_of
-from ordercast.core.ids import unpack_u64
-from ordercast.core.machine import HoldsUp, Machine, TellsReaders
+from ordercast.core.ids import CLOCK_MAX, unpack_u64
+from ordercast.core.machine import Advance, HoldsUp, Machine, TellsReaders
 from ordercast.core.members import holders_of
 from ordercast.protocols.catalogue import named
 from ordercast.runtime.process.node import Node
@@ -38,6 +39,7 @@ class Sequencer:
         node.logs.read_besides = self._read_besides
         node.logs.end_of = self._end_of
         self._changed = asyncio.Event()
+        node.logs.advance = self._advance
         node.logs.mend = self.repair.mend
         node.host.mend = lambda damaged: asyncio.ensure_future(self.repair.mend(damaged))
 
@@ -74,6 +76,16 @@ class Sequencer:
         domain = self.node.directory.domains.get(known.domain) if known is not None else None
         slot = self.node.host.slots.get((domain.name, domain.protocol)) if domain is not None else None
         return slot.machine if slot is not None and isinstance(slot.machine, TellsReaders) else None
+
+    def _advance(self, cells: Sequence[str], order_key: bytes) -> None:
+        """Of cells that are not here, or whose logs cannot be merged, nobody here can say anything."""
+        clock = self.node.clock.read()
+        for name in cells:
+            cell = self.node.directory.cells.get(name)
+            domain = self.node.directory.domains.get(cell.domain) if cell is not None else None
+            if domain is None or not self._serves(name) or not is_key_of(domain, order_key):
+                continue
+            self.node.host.tell(domain.name, domain.protocol, Advance(*clock, name, order_key))
 
     def machines(self, domain: Domain) -> dict[str, Machine]:
         observe = self.node.observe
@@ -130,3 +142,9 @@ class Sequencer:
                 positions[(group.domain, group.name)] = self.node.writer.own_bounds(id_).ends
         meters.gauge(names.METRIC_DELIVERY_POSITION).replace(positions)
         self.cursor_lags.measure(meters)
+
+
+def is_key_of(domain: Domain, order_key: bytes) -> bool:
+    """Whether it may be an order key of the domain, whose logs are merged. Its first 8 bytes are a number then."""
+    traits = named(domain.protocol).traits
+    return traits.merges and len(order_key) == traits.key_bytes and unpack_u64(order_key[:8]) <= CLOCK_MAX

@@ -22,6 +22,7 @@ from ordercast.core.machine import (
     Retired,
     Revoked,
 )
+from ordercast.core.place import behind_all_of
 from ordercast.core.protocol import Orders, Protocol
 from ordercast.gateway.machine import Gateway
 from ordercast.sim.board import Board, MessageKey, Shown
@@ -31,6 +32,7 @@ from ordercast.sim.checkers.logs import LogChecker
 from ordercast.sim.checkers.violation import Violation
 from ordercast.sim.client import Client, Dial
 from ordercast.sim.membership import Membership
+from ordercast.sim.merged import MergedReaders
 from ordercast.sim.process import Factory, Process
 from ordercast.sim.reading import LogReading, ReplicaReading
 from ordercast.sim.scenario import Scenario
@@ -70,6 +72,8 @@ class Cluster(ABC, Generic[S, M]):
         self.membership = self.make_membership()
         self.checkers = Checkers(world, self.board, self.protocol.traits, scenario.view)
         self.reading = self._make_reading(Random(f"{seed}/readers"))
+        #: Readers of several groups, where that is possible. A director has none unless he adds some.
+        self.merged = MergedReaders(self, Random(f"{seed}/merged"))
         #: Messages between processes, by what they are.
         self.by_kind: dict[str, int] = {}
         self._listen()
@@ -306,6 +310,7 @@ class Cluster(ABC, Generic[S, M]):
         self.run_to_rest(self.world.now + self.rest_s_max)
         if self.protocol.traits.merges:
             self._check_watermarks()
+            self.merged.come_to_the_end()
             self.run_to_rest(self.world.now + self.rest_s_max)
         self._await_burials()
         self.check_end()
@@ -342,12 +347,19 @@ class Cluster(ABC, Generic[S, M]):
     def highest_sn(self) -> int:
         return max((sn_of(log.keys[-1]) for log in self.logs.groups.values() if log.keys), default=0)
 
+    def last_key(self, sn: int) -> bytes:
+        """Of all that have this number."""
+        return behind_all_of(pack_u64(sn), self.protocol.traits.key_bytes)
+
     def advance(self, group: str, process: str, sn: int) -> bytes:
         """Ask for everything up to a number; the key that is the last of them."""
-        key = pack_u64(sn).ljust(self.protocol.traits.key_bytes, b"\xff")
+        key = self.last_key(sn)
+        self.advance_to(group, process, key)
+        return key
+
+    def advance_to(self, group: str, process: str, key: bytes) -> None:
         target = self.world.processes[process]
         target.tell(self.keeper, Advance(*target.clock(), group, key))
-        return key
 
     def _check_watermarks(self) -> None:
         """Once healed, an idle group catches up when it is asked to."""

@@ -32,6 +32,7 @@ from ordercast.core.machine import (
 )
 from ordercast.core.performer import LogChanges, Performer, Slot
 from ordercast.core.view import LateView, UnknownGroup
+from ordercast.core.watermarks import Watermarks
 from ordercast.sim.disk import Disk, Log, Transaction
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ class Process:
         #: What came while it was paused, in order.
         self._deferred: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self.disk.on_apply = lambda log: self.world.committed(self.name, log)
+        #: What this life's machines said that readers of its logs may hear.
+        self.watermarks = Watermarks()
 
     # ----------------------------------------------------------------------------------------- life
 
@@ -91,7 +94,7 @@ class Process:
         earlier, self.incarnation = self.incarnation, world.new_incarnation(self.name)
         self.slots = {role: SimSlot(role, make()) for role, make in self.factories.items()}
         self.routes = {type_: role for role, slot in self.slots.items() for type_ in slot.machine.handles}
-        self.peers, self._outbox = {}, {}
+        self.peers, self._outbox, self.watermarks = {}, {}, Watermarks()
         self._local.clear()
         self.performer = Performer(self.name, self, self.disk.open.number - 1)
         self.written = {g: Log(log.begins, list(log.entries)) for g, log in self.disk.logs.items()}
@@ -348,6 +351,7 @@ class Process:
     def other(self, slot: SimSlot, effect: Effect) -> None:
         match effect:
             case Watermark():
+                self.watermarks.note(effect)
                 self.world.watermarked(self.name, effect)
             case ResetLog():
                 self.world.log_reset(self.name, effect)

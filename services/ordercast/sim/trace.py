@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as ProtobufMessage
 
 from ordercast.core.ids import ID_BYTES, KEY_BYTES, short, sn_of
-from ordercast.v1.common_pb2 import Destination, Envelope, Header, Incarnation, ProducerRange
+from ordercast.v1.common_pb2 import Batch, Destination, Envelope, Header, Incarnation, ProducerRange
 from ordercast.v1.consensus_pb2 import Round
+from ordercast.v1.gateway_pb2 import PublishRequest
 
 
 def describe(value: Any) -> str:
@@ -28,10 +30,26 @@ def describe(value: Any) -> str:
         ranges = " ".join(describe(r) for r in value.ranges)
         coordinator = describe(value.coordinator)
         return f"{_bytes(value.id)}{{{groups}}} [{ranges}] coordinator {coordinator} done {value.done}"
+    if isinstance(value, PublishRequest):
+        value = _with_its_messages(value)
     if isinstance(value, ProtobufMessage):
         fields = " ".join(f"{field.name}={_field(field, content)}" for field, content in value.ListFields())
         return f"{type(value).__name__}({fields})"
     return str(value)
+
+
+def _with_its_messages(request: PublishRequest) -> PublishRequest:
+    """A batch is bytes: people read the messages in it."""
+    try:
+        messages = Batch.FromString(request.batch).messages
+    except DecodeError:
+        return request
+    shown = PublishRequest()
+    shown.CopyFrom(request)
+    shown.ClearField("batch")
+    shown.ClearField("count")
+    shown.messages.extend(messages)
+    return shown
 
 
 def _field(field: Any, content: Any) -> str:

@@ -101,6 +101,8 @@ def prepare(cluster: Cluster[Any, Any], seed: int) -> Faults:
 
 def begin(trial: Trial, cluster: Cluster[Any, Any], seed: int, faults: Faults) -> None:
     cluster.start()
+    if cluster.protocol.traits.merges:
+        cluster.merged.begin()
     trial.chores(cluster, seed, faults)
 
 

@@ -24,33 +24,35 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19ordercast/v1/common.proto\x12\x0cordercast.v1\".\n\x0bIncarnation\x12\x0f\n\x07process\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x04\"3\n\x0b\x44\x65stination\x12\r\n\x05group\x18\x01 \x01(\t\x12\x15\n\rconfiguration\x18\x02 \x01(\x04\"\x89\x01\n\rProducerRange\x12\x10\n\x08producer\x18\x01 \x01(\x0c\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x16\n\x0e\x66irst_sequence\x18\x03 \x01(\x04\x12\r\n\x05\x63ount\x18\x04 \x01(\r\x12\x12\n\nopen_token\x18\x05 \x01(\x0c\x12\x0e\n\x06\x63lient\x18\x06 \x01(\x0c\x12\x0c\n\x04runs\x18\x07 \x03(\r\"\xab\x02\n\x06Header\x12\n\n\x02id\x18\x01 \x01(\x0c\x12/\n\x0c\x64\x65stinations\x18\x02 \x03(\x0b\x32\x19.ordercast.v1.Destination\x12.\n\x0b\x63oordinator\x18\x03 \x01(\x0b\x32\x19.ordercast.v1.Incarnation\x12\x0f\n\x07session\x18\x04 \x01(\x0c\x12\x0c\n\x04\x64one\x18\x05 \x01(\x04\x12+\n\x06ranges\x18\x06 \x03(\x0b\x32\x1b.ordercast.v1.ProducerRange\x12\x0f\n\x07gateway\x18\x07 \x01(\t\x12\r\n\x05trace\x18\x08 \x01(\x0c\x12\x0c\n\x04open\x18\t \x03(\x04\x12\x13\n\x0b\x61\x63\x63\x65pted_ns\x18\n \x01(\x06\x12\x0e\n\x06groups\x18\x0c \x03(\t\x12\x0f\n\x07targets\x18\r \x03(\rJ\x04\x08\x0b\x10\x0c\">\n\x08\x45nvelope\x12$\n\x06header\x18\x01 \x01(\x0b\x32\x14.ordercast.v1.Header\x12\x0c\n\x04\x62ody\x18\x02 \x01(\x0c\"+\n\x0cMessageField\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c\"T\n\x07Message\x12\x0f\n\x07payload\x18\x01 \x01(\x0c\x12+\n\x07headers\x18\x02 \x03(\x0b\x32\x1a.ordercast.v1.MessageField\x12\x0b\n\x03key\x18\x03 \x01(\x0c\"0\n\x05\x42\x61tch\x12\'\n\x08messages\x18\x01 \x03(\x0b\x32\x15.ordercast.v1.Message\"\x88\x01\n\x04Span\x12\x16\n\x0e\x66irst_sequence\x18\x01 \x01(\x04\x12\r\n\x05\x63ount\x18\x02 \x01(\r\x12\x14\n\x0c\x66irst_offset\x18\x03 \x01(\x04\x12\x11\n\torder_key\x18\x04 \x01(\x0c\x12\x11\n\tduplicate\x18\x05 \x01(\x08\x12\x0f\n\x07offsets\x18\x06 \x03(\x04\x12\x0c\n\x04runs\x18\x07 \x01(\x0c\"\x7f\n\x0cRangeOutcome\x12!\n\x05spans\x18\x01 \x03(\x0b\x32\x12.ordercast.v1.Span\x12&\n\x07refusal\x18\x02 \x01(\x0e\x32\x15.ordercast.v1.Refusal\x12\r\n\x05\x65poch\x18\x03 \x01(\x04\x12\x15\n\rlast_sequence\x18\x04 \x01(\x04*G\n\x07Refusal\x12\x17\n\x13REFUSAL_UNSPECIFIED\x10\x00\x12\x0f\n\x0bREFUSAL_GAP\x10\x01\x12\x12\n\x0eREFUSAL_FENCED\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19ordercast/v1/common.proto\x12\x0cordercast.v1\".\n\x0bIncarnation\x12\x0f\n\x07process\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x04\"3\n\x0b\x44\x65stination\x12\r\n\x05group\x18\x01 \x01(\t\x12\x15\n\rconfiguration\x18\x02 \x01(\x04\"\x98\x01\n\rProducerRange\x12\x10\n\x08producer\x18\x01 \x01(\x0c\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x16\n\x0e\x66irst_sequence\x18\x03 \x01(\x04\x12\r\n\x05\x63ount\x18\x04 \x01(\r\x12\x12\n\nopen_token\x18\x05 \x01(\x0c\x12\x0e\n\x06\x63lient\x18\x06 \x01(\x0c\x12\x0c\n\x04runs\x18\x07 \x03(\r\x12\r\n\x05index\x18\x08 \x01(\r\")\n\x05Place\x12\x11\n\torder_key\x18\x01 \x01(\x0c\x12\r\n\x05index\x18\x02 \x01(\r\"\xab\x02\n\x06Header\x12\n\n\x02id\x18\x01 \x01(\x0c\x12/\n\x0c\x64\x65stinations\x18\x02 \x03(\x0b\x32\x19.ordercast.v1.Destination\x12.\n\x0b\x63oordinator\x18\x03 \x01(\x0b\x32\x19.ordercast.v1.Incarnation\x12\x0f\n\x07session\x18\x04 \x01(\x0c\x12\x0c\n\x04\x64one\x18\x05 \x01(\x04\x12+\n\x06ranges\x18\x06 \x03(\x0b\x32\x1b.ordercast.v1.ProducerRange\x12\x0f\n\x07gateway\x18\x07 \x01(\t\x12\r\n\x05trace\x18\x08 \x01(\x0c\x12\x0c\n\x04open\x18\t \x03(\x04\x12\x13\n\x0b\x61\x63\x63\x65pted_ns\x18\n \x01(\x06\x12\x0e\n\x06groups\x18\x0c \x03(\t\x12\x0f\n\x07targets\x18\r \x03(\rJ\x04\x08\x0b\x10\x0c\">\n\x08\x45nvelope\x12$\n\x06header\x18\x01 \x01(\x0b\x32\x14.ordercast.v1.Header\x12\x0c\n\x04\x62ody\x18\x02 \x01(\x0c\"+\n\x0cMessageField\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c\"T\n\x07Message\x12\x0f\n\x07payload\x18\x01 \x01(\x0c\x12+\n\x07headers\x18\x02 \x03(\x0b\x32\x1a.ordercast.v1.MessageField\x12\x0b\n\x03key\x18\x03 \x01(\x0c\"0\n\x05\x42\x61tch\x12\'\n\x08messages\x18\x01 \x03(\x0b\x32\x15.ordercast.v1.Message\"\x88\x01\n\x04Span\x12\x16\n\x0e\x66irst_sequence\x18\x01 \x01(\x04\x12\r\n\x05\x63ount\x18\x02 \x01(\r\x12\x14\n\x0c\x66irst_offset\x18\x03 \x01(\x04\x12\x11\n\torder_key\x18\x04 \x01(\x0c\x12\x11\n\tduplicate\x18\x05 \x01(\x08\x12\x0f\n\x07offsets\x18\x06 \x03(\x04\x12\x0c\n\x04runs\x18\x07 \x01(\x0c\"\x7f\n\x0cRangeOutcome\x12!\n\x05spans\x18\x01 \x03(\x0b\x32\x12.ordercast.v1.Span\x12&\n\x07refusal\x18\x02 \x01(\x0e\x32\x15.ordercast.v1.Refusal\x12\r\n\x05\x65poch\x18\x03 \x01(\x04\x12\x15\n\rlast_sequence\x18\x04 \x01(\x04*G\n\x07Refusal\x12\x17\n\x13REFUSAL_UNSPECIFIED\x10\x00\x12\x0f\n\x0bREFUSAL_GAP\x10\x01\x12\x12\n\x0eREFUSAL_FENCED\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ordercast.v1.common_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_REFUSAL']._serialized_start=1099
-  _globals['_REFUSAL']._serialized_end=1170
+  _globals['_REFUSAL']._serialized_start=1157
+  _globals['_REFUSAL']._serialized_end=1228
   _globals['_INCARNATION']._serialized_start=43
   _globals['_INCARNATION']._serialized_end=89
   _globals['_DESTINATION']._serialized_start=91
   _globals['_DESTINATION']._serialized_end=142
   _globals['_PRODUCERRANGE']._serialized_start=145
-  _globals['_PRODUCERRANGE']._serialized_end=282
-  _globals['_HEADER']._serialized_start=285
-  _globals['_HEADER']._serialized_end=584
-  _globals['_ENVELOPE']._serialized_start=586
-  _globals['_ENVELOPE']._serialized_end=648
-  _globals['_MESSAGEFIELD']._serialized_start=650
-  _globals['_MESSAGEFIELD']._serialized_end=693
-  _globals['_MESSAGE']._serialized_start=695
-  _globals['_MESSAGE']._serialized_end=779
-  _globals['_BATCH']._serialized_start=781
-  _globals['_BATCH']._serialized_end=829
-  _globals['_SPAN']._serialized_start=832
-  _globals['_SPAN']._serialized_end=968
-  _globals['_RANGEOUTCOME']._serialized_start=970
-  _globals['_RANGEOUTCOME']._serialized_end=1097
+  _globals['_PRODUCERRANGE']._serialized_end=297
+  _globals['_PLACE']._serialized_start=299
+  _globals['_PLACE']._serialized_end=340
+  _globals['_HEADER']._serialized_start=343
+  _globals['_HEADER']._serialized_end=642
+  _globals['_ENVELOPE']._serialized_start=644
+  _globals['_ENVELOPE']._serialized_end=706
+  _globals['_MESSAGEFIELD']._serialized_start=708
+  _globals['_MESSAGEFIELD']._serialized_end=751
+  _globals['_MESSAGE']._serialized_start=753
+  _globals['_MESSAGE']._serialized_end=837
+  _globals['_BATCH']._serialized_start=839
+  _globals['_BATCH']._serialized_end=887
+  _globals['_SPAN']._serialized_start=890
+  _globals['_SPAN']._serialized_end=1026
+  _globals['_RANGEOUTCOME']._serialized_start=1028
+  _globals['_RANGEOUTCOME']._serialized_end=1155
 # @@protoc_insertion_point(module_scope)

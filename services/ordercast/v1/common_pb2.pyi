@@ -33,7 +33,7 @@ class Destination(_message.Message):
     def __init__(self, group: _Optional[str] = ..., configuration: _Optional[int] = ...) -> None: ...
 
 class ProducerRange(_message.Message):
-    __slots__ = ("producer", "epoch", "first_sequence", "count", "open_token", "client", "runs")
+    __slots__ = ("producer", "epoch", "first_sequence", "count", "open_token", "client", "runs", "index")
     PRODUCER_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     FIRST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
@@ -41,6 +41,7 @@ class ProducerRange(_message.Message):
     OPEN_TOKEN_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     RUNS_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
     producer: bytes
     epoch: int
     first_sequence: int
@@ -48,7 +49,16 @@ class ProducerRange(_message.Message):
     open_token: bytes
     client: bytes
     runs: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, producer: _Optional[bytes] = ..., epoch: _Optional[int] = ..., first_sequence: _Optional[int] = ..., count: _Optional[int] = ..., open_token: _Optional[bytes] = ..., client: _Optional[bytes] = ..., runs: _Optional[_Iterable[int]] = ...) -> None: ...
+    index: int
+    def __init__(self, producer: _Optional[bytes] = ..., epoch: _Optional[int] = ..., first_sequence: _Optional[int] = ..., count: _Optional[int] = ..., open_token: _Optional[bytes] = ..., client: _Optional[bytes] = ..., runs: _Optional[_Iterable[int]] = ..., index: _Optional[int] = ...) -> None: ...
+
+class Place(_message.Message):
+    __slots__ = ("order_key", "index")
+    ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    order_key: bytes
+    index: int
+    def __init__(self, order_key: _Optional[bytes] = ..., index: _Optional[int] = ...) -> None: ...
 
 class Header(_message.Message):
     __slots__ = ("id", "destinations", "coordinator", "session", "done", "ranges", "gateway", "trace", "open", "accepted_ns", "groups", "targets")

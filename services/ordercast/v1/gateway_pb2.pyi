@@ -148,26 +148,38 @@ class PublishStreamResponse(_message.Message):
     def __init__(self, replies: _Optional[_Iterable[_Union[PublishReply, _Mapping]]] = ..., credits: _Optional[int] = ..., owner: _Optional[bytes] = ..., locates: _Optional[bool] = ..., places: _Optional[_Iterable[_Union[GroupPlace, _Mapping]]] = ..., batches: _Optional[bool] = ...) -> None: ...
 
 class SubscribeStart(_message.Message):
-    __slots__ = ("group", "start", "cursor", "stop_at_end", "replica", "alive")
+    __slots__ = ("group", "start", "cursor", "stop_at_end", "replica", "alive", "groups", "domain", "pattern", "place", "until")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
     STOP_AT_END_FIELD_NUMBER: _ClassVar[int]
     REPLICA_FIELD_NUMBER: _ClassVar[int]
     ALIVE_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    PATTERN_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
     group: str
     start: _sequencer_pb2.StartAt
     cursor: str
     stop_at_end: bool
     replica: str
     alive: bool
-    def __init__(self, group: _Optional[str] = ..., start: _Optional[_Union[_sequencer_pb2.StartAt, _Mapping]] = ..., cursor: _Optional[str] = ..., stop_at_end: _Optional[bool] = ..., replica: _Optional[str] = ..., alive: _Optional[bool] = ...) -> None: ...
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    domain: str
+    pattern: str
+    place: _common_pb2.Place
+    until: _common_pb2.Place
+    def __init__(self, group: _Optional[str] = ..., start: _Optional[_Union[_sequencer_pb2.StartAt, _Mapping]] = ..., cursor: _Optional[str] = ..., stop_at_end: _Optional[bool] = ..., replica: _Optional[str] = ..., alive: _Optional[bool] = ..., groups: _Optional[_Iterable[str]] = ..., domain: _Optional[str] = ..., pattern: _Optional[str] = ..., place: _Optional[_Union[_common_pb2.Place, _Mapping]] = ..., until: _Optional[_Union[_common_pb2.Place, _Mapping]] = ...) -> None: ...
 
 class Ack(_message.Message):
-    __slots__ = ("offset",)
+    __slots__ = ("offset", "place")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
     offset: int
-    def __init__(self, offset: _Optional[int] = ...) -> None: ...
+    place: _common_pb2.Place
+    def __init__(self, offset: _Optional[int] = ..., place: _Optional[_Union[_common_pb2.Place, _Mapping]] = ...) -> None: ...
 
 class SubscribeRequest(_message.Message):
     __slots__ = ("start", "ack")
@@ -178,12 +190,20 @@ class SubscribeRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[SubscribeStart, _Mapping]] = ..., ack: _Optional[_Union[Ack, _Mapping]] = ...) -> None: ...
 
 class SubscribeStarted(_message.Message):
-    __slots__ = ("offset", "group_id")
+    __slots__ = ("offset", "group_id", "place", "until", "groups", "domain")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
     offset: int
     group_id: str
-    def __init__(self, offset: _Optional[int] = ..., group_id: _Optional[str] = ...) -> None: ...
+    place: _common_pb2.Place
+    until: _common_pb2.Place
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    domain: str
+    def __init__(self, offset: _Optional[int] = ..., group_id: _Optional[str] = ..., place: _Optional[_Union[_common_pb2.Place, _Mapping]] = ..., until: _Optional[_Union[_common_pb2.Place, _Mapping]] = ..., groups: _Optional[_Iterable[str]] = ..., domain: _Optional[str] = ...) -> None: ...
 
 class Deliveries(_message.Message):
     __slots__ = ("entries", "session", "stored_ms")
@@ -195,11 +215,37 @@ class Deliveries(_message.Message):
     stored_ms: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., session: _Optional[bytes] = ..., stored_ms: _Optional[_Iterable[int]] = ...) -> None: ...
 
+class MergedEntry(_message.Message):
+    __slots__ = ("groups", "entries", "stored_ms")
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    STORED_MS_FIELD_NUMBER: _ClassVar[int]
+    groups: _containers.RepeatedScalarFieldContainer[int]
+    entries: _containers.RepeatedScalarFieldContainer[bytes]
+    stored_ms: int
+    def __init__(self, groups: _Optional[_Iterable[int]] = ..., entries: _Optional[_Iterable[bytes]] = ..., stored_ms: _Optional[int] = ...) -> None: ...
+
+class MergedDeliveries(_message.Message):
+    __slots__ = ("entries", "session")
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    entries: _containers.RepeatedCompositeFieldContainer[MergedEntry]
+    session: bytes
+    def __init__(self, entries: _Optional[_Iterable[_Union[MergedEntry, _Mapping]]] = ..., session: _Optional[bytes] = ...) -> None: ...
+
+class Waiting(_message.Message):
+    __slots__ = ("groups",)
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, groups: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class Acked(_message.Message):
-    __slots__ = ("offset",)
+    __slots__ = ("offset", "place")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
     offset: int
-    def __init__(self, offset: _Optional[int] = ...) -> None: ...
+    place: _common_pb2.Place
+    def __init__(self, offset: _Optional[int] = ..., place: _Optional[_Union[_common_pb2.Place, _Mapping]] = ...) -> None: ...
 
 class Alive(_message.Message):
     __slots__ = ("alive_ms",)
@@ -208,16 +254,36 @@ class Alive(_message.Message):
     def __init__(self, alive_ms: _Optional[int] = ...) -> None: ...
 
 class SubscribeResponse(_message.Message):
-    __slots__ = ("started", "deliveries", "acked", "alive")
+    __slots__ = ("started", "deliveries", "acked", "alive", "merged", "waiting")
     STARTED_FIELD_NUMBER: _ClassVar[int]
     DELIVERIES_FIELD_NUMBER: _ClassVar[int]
     ACKED_FIELD_NUMBER: _ClassVar[int]
     ALIVE_FIELD_NUMBER: _ClassVar[int]
+    MERGED_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
     started: SubscribeStarted
     deliveries: Deliveries
     acked: Acked
     alive: Alive
-    def __init__(self, started: _Optional[_Union[SubscribeStarted, _Mapping]] = ..., deliveries: _Optional[_Union[Deliveries, _Mapping]] = ..., acked: _Optional[_Union[Acked, _Mapping]] = ..., alive: _Optional[_Union[Alive, _Mapping]] = ...) -> None: ...
+    merged: MergedDeliveries
+    waiting: Waiting
+    def __init__(self, started: _Optional[_Union[SubscribeStarted, _Mapping]] = ..., deliveries: _Optional[_Union[Deliveries, _Mapping]] = ..., acked: _Optional[_Union[Acked, _Mapping]] = ..., alive: _Optional[_Union[Alive, _Mapping]] = ..., merged: _Optional[_Union[MergedDeliveries, _Mapping]] = ..., waiting: _Optional[_Union[Waiting, _Mapping]] = ...) -> None: ...
+
+class CutRequest(_message.Message):
+    __slots__ = ("groups", "domain", "pattern")
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    PATTERN_FIELD_NUMBER: _ClassVar[int]
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    domain: str
+    pattern: str
+    def __init__(self, groups: _Optional[_Iterable[str]] = ..., domain: _Optional[str] = ..., pattern: _Optional[str] = ...) -> None: ...
+
+class CutResponse(_message.Message):
+    __slots__ = ("place",)
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    place: _common_pb2.Place
+    def __init__(self, place: _Optional[_Union[_common_pb2.Place, _Mapping]] = ...) -> None: ...
 
 class SubscribeLiveRequest(_message.Message):
     __slots__ = ("group", "replica", "alive")
@@ -309,6 +375,20 @@ class CreateGroupResponse(_message.Message):
     group: _membership_pb2.Group
     def __init__(self, group: _Optional[_Union[_membership_pb2.Group, _Mapping]] = ...) -> None: ...
 
+class UpdateGroupRequest(_message.Message):
+    __slots__ = ("name", "retention")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    retention: _membership_pb2.Retention
+    def __init__(self, name: _Optional[str] = ..., retention: _Optional[_Union[_membership_pb2.Retention, _Mapping]] = ...) -> None: ...
+
+class UpdateGroupResponse(_message.Message):
+    __slots__ = ("group",)
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    group: _membership_pb2.Group
+    def __init__(self, group: _Optional[_Union[_membership_pb2.Group, _Mapping]] = ...) -> None: ...
+
 class ListGroupsRequest(_message.Message):
     __slots__ = ("domain",)
     DOMAIN_FIELD_NUMBER: _ClassVar[int]
@@ -360,14 +440,16 @@ class DeleteGroupResponse(_message.Message):
     def __init__(self, group: _Optional[_Union[_membership_pb2.Group, _Mapping]] = ...) -> None: ...
 
 class ListCursorsRequest(_message.Message):
-    __slots__ = ("group", "name", "lags")
+    __slots__ = ("group", "name", "lags", "domain")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     LAGS_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
     group: str
     name: str
     lags: bool
-    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., lags: _Optional[bool] = ...) -> None: ...
+    domain: str
+    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., lags: _Optional[bool] = ..., domain: _Optional[str] = ...) -> None: ...
 
 class CursorLag(_message.Message):
     __slots__ = ("messages", "age_ms")
@@ -386,14 +468,18 @@ class ListCursorsResponse(_message.Message):
     def __init__(self, cursors: _Optional[_Iterable[_Union[_membership_pb2.Cursor, _Mapping]]] = ..., lags: _Optional[_Iterable[_Union[CursorLag, _Mapping]]] = ...) -> None: ...
 
 class SetCursorRequest(_message.Message):
-    __slots__ = ("group", "name", "start")
+    __slots__ = ("group", "name", "start", "domain", "place")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
     group: str
     name: str
     start: _sequencer_pb2.StartAt
-    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., start: _Optional[_Union[_sequencer_pb2.StartAt, _Mapping]] = ...) -> None: ...
+    domain: str
+    place: _common_pb2.Place
+    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., start: _Optional[_Union[_sequencer_pb2.StartAt, _Mapping]] = ..., domain: _Optional[str] = ..., place: _Optional[_Union[_common_pb2.Place, _Mapping]] = ...) -> None: ...
 
 class SetCursorResponse(_message.Message):
     __slots__ = ("cursor",)
@@ -402,12 +488,14 @@ class SetCursorResponse(_message.Message):
     def __init__(self, cursor: _Optional[_Union[_membership_pb2.Cursor, _Mapping]] = ...) -> None: ...
 
 class DeleteCursorRequest(_message.Message):
-    __slots__ = ("group", "name")
+    __slots__ = ("group", "name", "domain")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
     group: str
     name: str
-    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+    domain: str
+    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., domain: _Optional[str] = ...) -> None: ...
 
 class DeleteCursorResponse(_message.Message):
     __slots__ = ()

@@ -49,6 +49,11 @@ class GatewayServiceStub:
                 request_serializer=ordercast_dot_v1_dot_gateway__pb2.SubscribeRequest.SerializeToString,
                 response_deserializer=ordercast_dot_v1_dot_gateway__pb2.SubscribeResponse.FromString,
                 _registered_method=True)
+        self.Cut = channel.unary_unary(
+                '/ordercast.v1.GatewayService/Cut',
+                request_serializer=ordercast_dot_v1_dot_gateway__pb2.CutRequest.SerializeToString,
+                response_deserializer=ordercast_dot_v1_dot_gateway__pb2.CutResponse.FromString,
+                _registered_method=True)
         self.SubscribeLive = channel.unary_stream(
                 '/ordercast.v1.GatewayService/SubscribeLive',
                 request_serializer=ordercast_dot_v1_dot_gateway__pb2.SubscribeLiveRequest.SerializeToString,
@@ -68,6 +73,11 @@ class GatewayServiceStub:
                 '/ordercast.v1.GatewayService/CreateGroup',
                 request_serializer=ordercast_dot_v1_dot_gateway__pb2.CreateGroupRequest.SerializeToString,
                 response_deserializer=ordercast_dot_v1_dot_gateway__pb2.CreateGroupResponse.FromString,
+                _registered_method=True)
+        self.UpdateGroup = channel.unary_unary(
+                '/ordercast.v1.GatewayService/UpdateGroup',
+                request_serializer=ordercast_dot_v1_dot_gateway__pb2.UpdateGroupRequest.SerializeToString,
+                response_deserializer=ordercast_dot_v1_dot_gateway__pb2.UpdateGroupResponse.FromString,
                 _registered_method=True)
         self.ListGroups = channel.unary_unary(
                 '/ordercast.v1.GatewayService/ListGroups',
@@ -172,6 +182,12 @@ class GatewayServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Cut(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SubscribeLive(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -191,6 +207,12 @@ class GatewayServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CreateGroup(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateGroup(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -310,6 +332,11 @@ def add_GatewayServiceServicer_to_server(servicer, server):
                     request_deserializer=ordercast_dot_v1_dot_gateway__pb2.SubscribeRequest.FromString,
                     response_serializer=ordercast_dot_v1_dot_gateway__pb2.SubscribeResponse.SerializeToString,
             ),
+            'Cut': grpc.unary_unary_rpc_method_handler(
+                    servicer.Cut,
+                    request_deserializer=ordercast_dot_v1_dot_gateway__pb2.CutRequest.FromString,
+                    response_serializer=ordercast_dot_v1_dot_gateway__pb2.CutResponse.SerializeToString,
+            ),
             'SubscribeLive': grpc.unary_stream_rpc_method_handler(
                     servicer.SubscribeLive,
                     request_deserializer=ordercast_dot_v1_dot_gateway__pb2.SubscribeLiveRequest.FromString,
@@ -329,6 +356,11 @@ def add_GatewayServiceServicer_to_server(servicer, server):
                     servicer.CreateGroup,
                     request_deserializer=ordercast_dot_v1_dot_gateway__pb2.CreateGroupRequest.FromString,
                     response_serializer=ordercast_dot_v1_dot_gateway__pb2.CreateGroupResponse.SerializeToString,
+            ),
+            'UpdateGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateGroup,
+                    request_deserializer=ordercast_dot_v1_dot_gateway__pb2.UpdateGroupRequest.FromString,
+                    response_serializer=ordercast_dot_v1_dot_gateway__pb2.UpdateGroupResponse.SerializeToString,
             ),
             'ListGroups': grpc.unary_unary_rpc_method_handler(
                     servicer.ListGroups,
@@ -503,6 +535,33 @@ class GatewayService:
             _registered_method=True)
 
     @staticmethod
+    def Cut(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ordercast.v1.GatewayService/Cut',
+            ordercast_dot_v1_dot_gateway__pb2.CutRequest.SerializeToString,
+            ordercast_dot_v1_dot_gateway__pb2.CutResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def SubscribeLive(request,
             target,
             options=(),
@@ -600,6 +659,33 @@ class GatewayService:
             '/ordercast.v1.GatewayService/CreateGroup',
             ordercast_dot_v1_dot_gateway__pb2.CreateGroupRequest.SerializeToString,
             ordercast_dot_v1_dot_gateway__pb2.CreateGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ordercast.v1.GatewayService/UpdateGroup',
+            ordercast_dot_v1_dot_gateway__pb2.UpdateGroupRequest.SerializeToString,
+            ordercast_dot_v1_dot_gateway__pb2.UpdateGroupResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,3 +1,4 @@
+from ordercast.v1 import common_pb2 as _common_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -207,14 +208,18 @@ class Group(_message.Message):
     def __init__(self, name: _Optional[str] = ..., id: _Optional[str] = ..., domain: _Optional[str] = ..., configuration: _Optional[int] = ..., replicas: _Optional[_Iterable[str]] = ..., acceptors: _Optional[_Iterable[str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., revision: _Optional[int] = ..., previous: _Optional[_Union[Configuration, _Mapping]] = ..., starting: _Optional[_Iterable[str]] = ..., lost: _Optional[_Iterable[str]] = ..., next: _Optional[_Union[Configuration, _Mapping]] = ..., incarnation_before: _Optional[int] = ..., placement: _Optional[_Iterable[str]] = ..., incarnations: _Optional[_Iterable[int]] = ..., leaving: _Optional[_Iterable[str]] = ..., epoch: _Optional[int] = ..., settings: _Optional[_Mapping[str, str]] = ..., cell: _Optional[str] = ..., is_cell: _Optional[bool] = ...) -> None: ...
 
 class Cursor(_message.Message):
-    __slots__ = ("group", "name", "offset")
+    __slots__ = ("group", "name", "offset", "domain", "place")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
     group: str
     name: str
     offset: int
-    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
+    domain: str
+    place: _common_pb2.Place
+    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., offset: _Optional[int] = ..., domain: _Optional[str] = ..., place: _Optional[_Union[_common_pb2.Place, _Mapping]] = ...) -> None: ...
 
 class ExecutedCommand(_message.Message):
     __slots__ = ("request_id", "result")
@@ -339,6 +344,14 @@ class DeleteGroup(_message.Message):
     NAME_FIELD_NUMBER: _ClassVar[int]
     name: str
     def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class UpdateGroup(_message.Message):
+    __slots__ = ("name", "retention")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    retention: Retention
+    def __init__(self, name: _Optional[str] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ...) -> None: ...
 
 class RemoveGroup(_message.Message):
     __slots__ = ("id",)
@@ -494,23 +507,27 @@ class MoveCursors(_message.Message):
     def __init__(self, cursors: _Optional[_Iterable[_Union[Cursor, _Mapping]]] = ...) -> None: ...
 
 class DeleteCursor(_message.Message):
-    __slots__ = ("group", "name")
+    __slots__ = ("group", "name", "domain")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
     group: str
     name: str
-    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+    domain: str
+    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., domain: _Optional[str] = ...) -> None: ...
 
 class ReadCursors(_message.Message):
-    __slots__ = ("group", "name")
+    __slots__ = ("group", "name", "domain")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
     group: str
     name: str
-    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+    domain: str
+    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., domain: _Optional[str] = ...) -> None: ...
 
 class Command(_message.Message):
-    __slots__ = ("request_id", "found", "register", "create_domain", "create_group", "delete_group", "remove_group", "mark_node", "end_incarnation", "retire", "move_cursors", "delete_cursor", "read_cursors", "change_replicas", "cancel_change", "begin_configuration", "record_started", "record_lost", "give_up_disk", "drain_node", "remove_node", "raise_level", "define_view", "complete_view", "note_protocols")
+    __slots__ = ("request_id", "found", "register", "create_domain", "create_group", "delete_group", "remove_group", "mark_node", "end_incarnation", "retire", "move_cursors", "delete_cursor", "read_cursors", "change_replicas", "cancel_change", "begin_configuration", "record_started", "record_lost", "give_up_disk", "drain_node", "remove_node", "raise_level", "define_view", "complete_view", "note_protocols", "update_group")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     FOUND_FIELD_NUMBER: _ClassVar[int]
     REGISTER_FIELD_NUMBER: _ClassVar[int]
@@ -536,6 +553,7 @@ class Command(_message.Message):
     DEFINE_VIEW_FIELD_NUMBER: _ClassVar[int]
     COMPLETE_VIEW_FIELD_NUMBER: _ClassVar[int]
     NOTE_PROTOCOLS_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_GROUP_FIELD_NUMBER: _ClassVar[int]
     request_id: bytes
     found: FoundCluster
     register: RegisterNode
@@ -561,7 +579,8 @@ class Command(_message.Message):
     define_view: DefineView
     complete_view: CompleteView
     note_protocols: NoteProtocols
-    def __init__(self, request_id: _Optional[bytes] = ..., found: _Optional[_Union[FoundCluster, _Mapping]] = ..., register: _Optional[_Union[RegisterNode, _Mapping]] = ..., create_domain: _Optional[_Union[CreateDomain, _Mapping]] = ..., create_group: _Optional[_Union[CreateGroup, _Mapping]] = ..., delete_group: _Optional[_Union[DeleteGroup, _Mapping]] = ..., remove_group: _Optional[_Union[RemoveGroup, _Mapping]] = ..., mark_node: _Optional[_Union[MarkNode, _Mapping]] = ..., end_incarnation: _Optional[_Union[EndIncarnation, _Mapping]] = ..., retire: _Optional[_Union[RetireIncarnations, _Mapping]] = ..., move_cursors: _Optional[_Union[MoveCursors, _Mapping]] = ..., delete_cursor: _Optional[_Union[DeleteCursor, _Mapping]] = ..., read_cursors: _Optional[_Union[ReadCursors, _Mapping]] = ..., change_replicas: _Optional[_Union[ChangeReplicas, _Mapping]] = ..., cancel_change: _Optional[_Union[CancelChange, _Mapping]] = ..., begin_configuration: _Optional[_Union[BeginConfiguration, _Mapping]] = ..., record_started: _Optional[_Union[RecordStarted, _Mapping]] = ..., record_lost: _Optional[_Union[RecordLost, _Mapping]] = ..., give_up_disk: _Optional[_Union[GiveUpDisk, _Mapping]] = ..., drain_node: _Optional[_Union[DrainNode, _Mapping]] = ..., remove_node: _Optional[_Union[RemoveNode, _Mapping]] = ..., raise_level: _Optional[_Union[RaiseLevel, _Mapping]] = ..., define_view: _Optional[_Union[DefineView, _Mapping]] = ..., complete_view: _Optional[_Union[CompleteView, _Mapping]] = ..., note_protocols: _Optional[_Union[NoteProtocols, _Mapping]] = ...) -> None: ...
+    update_group: UpdateGroup
+    def __init__(self, request_id: _Optional[bytes] = ..., found: _Optional[_Union[FoundCluster, _Mapping]] = ..., register: _Optional[_Union[RegisterNode, _Mapping]] = ..., create_domain: _Optional[_Union[CreateDomain, _Mapping]] = ..., create_group: _Optional[_Union[CreateGroup, _Mapping]] = ..., delete_group: _Optional[_Union[DeleteGroup, _Mapping]] = ..., remove_group: _Optional[_Union[RemoveGroup, _Mapping]] = ..., mark_node: _Optional[_Union[MarkNode, _Mapping]] = ..., end_incarnation: _Optional[_Union[EndIncarnation, _Mapping]] = ..., retire: _Optional[_Union[RetireIncarnations, _Mapping]] = ..., move_cursors: _Optional[_Union[MoveCursors, _Mapping]] = ..., delete_cursor: _Optional[_Union[DeleteCursor, _Mapping]] = ..., read_cursors: _Optional[_Union[ReadCursors, _Mapping]] = ..., change_replicas: _Optional[_Union[ChangeReplicas, _Mapping]] = ..., cancel_change: _Optional[_Union[CancelChange, _Mapping]] = ..., begin_configuration: _Optional[_Union[BeginConfiguration, _Mapping]] = ..., record_started: _Optional[_Union[RecordStarted, _Mapping]] = ..., record_lost: _Optional[_Union[RecordLost, _Mapping]] = ..., give_up_disk: _Optional[_Union[GiveUpDisk, _Mapping]] = ..., drain_node: _Optional[_Union[DrainNode, _Mapping]] = ..., remove_node: _Optional[_Union[RemoveNode, _Mapping]] = ..., raise_level: _Optional[_Union[RaiseLevel, _Mapping]] = ..., define_view: _Optional[_Union[DefineView, _Mapping]] = ..., complete_view: _Optional[_Union[CompleteView, _Mapping]] = ..., note_protocols: _Optional[_Union[NoteProtocols, _Mapping]] = ..., update_group: _Optional[_Union[UpdateGroup, _Mapping]] = ...) -> None: ...
 
 class CommandBatch(_message.Message):
     __slots__ = ("commands",)

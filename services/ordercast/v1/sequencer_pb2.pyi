@@ -226,19 +226,23 @@ class StartAt(_message.Message):
     def __init__(self, offset: _Optional[int] = ..., earliest: _Optional[bool] = ..., latest: _Optional[bool] = ..., stored_ms: _Optional[int] = ..., last: _Optional[int] = ...) -> None: ...
 
 class ReadGroupRequest(_message.Message):
-    __slots__ = ("group", "start", "stop_at_end", "alive")
+    __slots__ = ("group", "start", "stop_at_end", "alive", "watermarks", "chunk_bytes")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     STOP_AT_END_FIELD_NUMBER: _ClassVar[int]
     ALIVE_FIELD_NUMBER: _ClassVar[int]
+    WATERMARKS_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_BYTES_FIELD_NUMBER: _ClassVar[int]
     group: str
     start: StartAt
     stop_at_end: bool
     alive: bool
-    def __init__(self, group: _Optional[str] = ..., start: _Optional[_Union[StartAt, _Mapping]] = ..., stop_at_end: _Optional[bool] = ..., alive: _Optional[bool] = ...) -> None: ...
+    watermarks: bool
+    chunk_bytes: int
+    def __init__(self, group: _Optional[str] = ..., start: _Optional[_Union[StartAt, _Mapping]] = ..., stop_at_end: _Optional[bool] = ..., alive: _Optional[bool] = ..., watermarks: _Optional[bool] = ..., chunk_bytes: _Optional[int] = ...) -> None: ...
 
 class ReadGroupResponse(_message.Message):
-    __slots__ = ("entries", "first_offset", "next_offset", "start_offset", "alive_ms", "stored_ms", "besides")
+    __slots__ = ("entries", "first_offset", "next_offset", "start_offset", "alive_ms", "stored_ms", "besides", "watermark")
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
@@ -246,6 +250,7 @@ class ReadGroupResponse(_message.Message):
     ALIVE_MS_FIELD_NUMBER: _ClassVar[int]
     STORED_MS_FIELD_NUMBER: _ClassVar[int]
     BESIDES_FIELD_NUMBER: _ClassVar[int]
+    WATERMARK_FIELD_NUMBER: _ClassVar[int]
     entries: _containers.RepeatedScalarFieldContainer[bytes]
     first_offset: int
     next_offset: int
@@ -253,7 +258,20 @@ class ReadGroupResponse(_message.Message):
     alive_ms: int
     stored_ms: _containers.RepeatedScalarFieldContainer[int]
     besides: bytes
-    def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., start_offset: _Optional[int] = ..., alive_ms: _Optional[int] = ..., stored_ms: _Optional[_Iterable[int]] = ..., besides: _Optional[bytes] = ...) -> None: ...
+    watermark: bytes
+    def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., start_offset: _Optional[int] = ..., alive_ms: _Optional[int] = ..., stored_ms: _Optional[_Iterable[int]] = ..., besides: _Optional[bytes] = ..., watermark: _Optional[bytes] = ...) -> None: ...
+
+class AdvanceRequest(_message.Message):
+    __slots__ = ("cells", "order_key")
+    CELLS_FIELD_NUMBER: _ClassVar[int]
+    ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
+    cells: _containers.RepeatedScalarFieldContainer[str]
+    order_key: bytes
+    def __init__(self, cells: _Optional[_Iterable[str]] = ..., order_key: _Optional[bytes] = ...) -> None: ...
+
+class AdvanceResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class ReadLiveRequest(_message.Message):
     __slots__ = ("group", "alive")
@@ -272,12 +290,14 @@ class ReadLiveResponse(_message.Message):
     def __init__(self, entries: _Optional[_Iterable[bytes]] = ..., alive_ms: _Optional[int] = ...) -> None: ...
 
 class DescribeReplicaRequest(_message.Message):
-    __slots__ = ("group", "stored_ms")
+    __slots__ = ("group", "stored_ms", "order_key")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     STORED_MS_FIELD_NUMBER: _ClassVar[int]
+    ORDER_KEY_FIELD_NUMBER: _ClassVar[int]
     group: str
     stored_ms: int
-    def __init__(self, group: _Optional[str] = ..., stored_ms: _Optional[int] = ...) -> None: ...
+    order_key: bytes
+    def __init__(self, group: _Optional[str] = ..., stored_ms: _Optional[int] = ..., order_key: _Optional[bytes] = ...) -> None: ...
 
 class ReplicaFact(_message.Message):
     __slots__ = ("name", "value")
@@ -288,7 +308,7 @@ class ReplicaFact(_message.Message):
     def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class DescribeReplicaResponse(_message.Message):
-    __slots__ = ("first_offset", "next_offset", "bytes", "position", "damaged_records", "repaired_entries", "damaged_entries", "stored_offset", "protocol", "facts", "facts_number", "orderer")
+    __slots__ = ("first_offset", "next_offset", "bytes", "position", "damaged_records", "repaired_entries", "damaged_entries", "stored_offset", "protocol", "facts", "facts_number", "orderer", "key_offset", "first_key", "reached_key", "passed_key")
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -301,6 +321,10 @@ class DescribeReplicaResponse(_message.Message):
     FACTS_FIELD_NUMBER: _ClassVar[int]
     FACTS_NUMBER_FIELD_NUMBER: _ClassVar[int]
     ORDERER_FIELD_NUMBER: _ClassVar[int]
+    KEY_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    FIRST_KEY_FIELD_NUMBER: _ClassVar[int]
+    REACHED_KEY_FIELD_NUMBER: _ClassVar[int]
+    PASSED_KEY_FIELD_NUMBER: _ClassVar[int]
     first_offset: int
     next_offset: int
     bytes: int
@@ -313,7 +337,11 @@ class DescribeReplicaResponse(_message.Message):
     facts: _containers.RepeatedCompositeFieldContainer[ReplicaFact]
     facts_number: int
     orderer: str
-    def __init__(self, first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., bytes: _Optional[int] = ..., position: _Optional[int] = ..., damaged_records: _Optional[int] = ..., repaired_entries: _Optional[int] = ..., damaged_entries: _Optional[int] = ..., stored_offset: _Optional[int] = ..., protocol: _Optional[bytes] = ..., facts: _Optional[_Iterable[_Union[ReplicaFact, _Mapping]]] = ..., facts_number: _Optional[int] = ..., orderer: _Optional[str] = ...) -> None: ...
+    key_offset: int
+    first_key: bytes
+    reached_key: bytes
+    passed_key: bytes
+    def __init__(self, first_offset: _Optional[int] = ..., next_offset: _Optional[int] = ..., bytes: _Optional[int] = ..., position: _Optional[int] = ..., damaged_records: _Optional[int] = ..., repaired_entries: _Optional[int] = ..., damaged_entries: _Optional[int] = ..., stored_offset: _Optional[int] = ..., protocol: _Optional[bytes] = ..., facts: _Optional[_Iterable[_Union[ReplicaFact, _Mapping]]] = ..., facts_number: _Optional[int] = ..., orderer: _Optional[str] = ..., key_offset: _Optional[int] = ..., first_key: _Optional[bytes] = ..., reached_key: _Optional[bytes] = ..., passed_key: _Optional[bytes] = ...) -> None: ...
 
 class ReadEntryRequest(_message.Message):
     __slots__ = ("group", "position")

@@ -54,6 +54,11 @@ class SequencerServiceStub:
                 request_serializer=ordercast_dot_v1_dot_sequencer__pb2.ReadEntryRequest.SerializeToString,
                 response_deserializer=ordercast_dot_v1_dot_sequencer__pb2.ReadEntryResponse.FromString,
                 _registered_method=True)
+        self.Advance = channel.unary_unary(
+                '/ordercast.v1.SequencerService/Advance',
+                request_serializer=ordercast_dot_v1_dot_sequencer__pb2.AdvanceRequest.SerializeToString,
+                response_deserializer=ordercast_dot_v1_dot_sequencer__pb2.AdvanceResponse.FromString,
+                _registered_method=True)
 
 
 class SequencerServiceServicer:
@@ -83,6 +88,12 @@ class SequencerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Advance(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SequencerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -105,6 +116,11 @@ def add_SequencerServiceServicer_to_server(servicer, server):
                     servicer.ReadEntry,
                     request_deserializer=ordercast_dot_v1_dot_sequencer__pb2.ReadEntryRequest.FromString,
                     response_serializer=ordercast_dot_v1_dot_sequencer__pb2.ReadEntryResponse.SerializeToString,
+            ),
+            'Advance': grpc.unary_unary_rpc_method_handler(
+                    servicer.Advance,
+                    request_deserializer=ordercast_dot_v1_dot_sequencer__pb2.AdvanceRequest.FromString,
+                    response_serializer=ordercast_dot_v1_dot_sequencer__pb2.AdvanceResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -215,6 +231,33 @@ class SequencerService:
             '/ordercast.v1.SequencerService/ReadEntry',
             ordercast_dot_v1_dot_sequencer__pb2.ReadEntryRequest.SerializeToString,
             ordercast_dot_v1_dot_sequencer__pb2.ReadEntryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Advance(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ordercast.v1.SequencerService/Advance',
+            ordercast_dot_v1_dot_sequencer__pb2.AdvanceRequest.SerializeToString,
+            ordercast_dot_v1_dot_sequencer__pb2.AdvanceResponse.FromString,
             options,
             channel_credentials,
             insecure,

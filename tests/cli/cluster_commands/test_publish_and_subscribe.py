@@ -156,10 +156,24 @@ def test_live_delivery_says_which_protocol_has_it(group: str) -> None:
     assert "protocol isis" in result.stderr
 
 
-def test_a_list_of_groups_is_told_what_to_do() -> None:
-    result = run("subscribe", "a,b")
-    assert result.exit_code == 2
-    assert "one group" in " ".join(result.stderr.split())
+def test_several_groups_are_read_as_one_stream_up_to_a_cut(group: str) -> None:
+    document("group", "create", "beside")
+    both = document("publish", f"{group},beside", "both")
+    document("publish", "beside", "alone")
+    cut = document("cut", f"{group},beside")["cut"]
+    document("publish", group, "later")
+    found = lines_of(f"{group},beside", "--from", "earliest", "--until-now")
+    assert [(d["payload"], d["offsets"]) for d in found] == [
+        ("both", {"beside": 0, group: 0}),
+        ("alone", {"beside": 1}),
+        ("later", {group: 1}),
+    ]
+    assert found[0]["message_id"] == both["message_id"]
+    assert [d["payload"] for d in lines_of(f"{group},beside", "--from", cut, "--until-now")] == ["later"]
+    matching = lines_of("--domain", "default", "--groups", "besid?", "--from", "earliest", "--until-now")
+    assert [d["payload"] for d in matching] == ["both", "alone"]
+    refused = run("subscribe", f"{group},beside", "--last", "3")
+    assert "one group" in " ".join(refused.stderr.split())
 
 
 def test_an_unknown_field_is_told_what_there_is() -> None:

@@ -1,7 +1,8 @@
 """Creates the domains and groups that the values of the chart declare, where they are missing.
 
-It may run as often as one likes. What is there and should have more replicas gets them. What is there and differs
-otherwise cannot be changed: it is named, and the script ends with 3, for another try would find the same.
+It may run as often as one likes. What is there and should have more replicas, or another retention, gets them.
+What is there and differs otherwise cannot be changed: it is named, and the script ends with 3, for another try
+would find the same.
 Nothing is deleted, whatever is declared.
 """
 
@@ -75,10 +76,10 @@ class Declaring:
         if there.domain != domain:
             self._differs(f"the group {name} is in the domain {there.domain}, and not in {domain}")
             return
-        if (there.retention.bytes, there.retention.age_s) != (retention.bytes, retention.age_s):
-            self._differs(
-                f"the group {name} has another retention: {there.retention.bytes} bytes, {there.retention.age_s} s"
-            )
+        # What is not declared is left as somebody set it.
+        if "retention" in declared and there.retention != retention:
+            patiently(lambda: self.client.update_group(name, retention=retention), self.until)
+            print(f"group {name} keeps {retention.bytes} bytes, {retention.age_s} s (0: all)", flush=True)
         if dict(there.settings) != settings:
             self._differs(f"the group {name} has the settings {dict(there.settings)}, and not {settings}")
         self._replicas(name, len(places_of(there)), replicas)

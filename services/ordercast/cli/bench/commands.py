@@ -122,7 +122,7 @@ def checked_peers(text: str) -> tuple[str, ...]:
 
 
 def checked_patterns(text: str, plan: "BenchPlan", default: str = "") -> tuple[str, ...]:
-    """Of the default, those that the domain can have."""
+    """Check the patterns that were asked for. Without any, take those of the default that the domain can have."""
     from ordercast.bench.plan import RANDOM_SETS, is_pattern
 
     patterns = tuple(dict.fromkeys(text.split(",")))

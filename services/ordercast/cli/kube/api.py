@@ -53,7 +53,7 @@ class ApiPlace:
 
 @dataclass(slots=True)
 class Objects:
-    """By kind, as the API server writes them."""
+    """The objects of a release, by kind, as the API server writes them."""
 
     found: dict[str, list[Object]] = field(default_factory=dict)
     #: Kinds that we may not list.
@@ -94,7 +94,7 @@ def _is_pod_without_kubeconfig() -> bool:
 
 
 def _by_account(namespace: str | None) -> ApiPlace:
-    """Of the pod that this runs in."""
+    """Use the service account of the pod that this runs in."""
     from ordercast.runtime.kubernetes.endpoint_slices import ACCOUNT, in_cluster
 
     own = (ACCOUNT / "namespace").read_text().strip() or NAMESPACE_DEFAULT
@@ -178,7 +178,7 @@ def api_errors(place: ApiPlace) -> Iterator[None]:
 
 
 def _refusal(place: ApiPlace, status: int, body: str | bytes) -> KubeError:
-    """With the reason that the API server gives, if it gives one."""
+    """Make an error with the reason that the API server gives, if it gives one."""
     try:
         why = str(json.loads(body)["message"])
     except (ValueError, KeyError, TypeError):

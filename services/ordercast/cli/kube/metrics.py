@@ -36,7 +36,7 @@ class Page:
 
 @dataclass(slots=True)
 class Said:
-    """By all pages together."""
+    """What all metrics pages say together."""
 
     leaders: list[str] = field(default_factory=list)
     #: Whether every member of membership was asked and knows the answer.
@@ -50,7 +50,7 @@ class Said:
 
 
 def read_pages(place: ApiPlace, pods: list[Object], timeout_s: float) -> Said:
-    """Of those pods that run processes of the cluster. Some at once, and all within the time."""
+    """Read the metrics pages of pods that run processes of the cluster: some at once, and all within the time."""
     asked = [pod for pod in pods if arguments_of(pod)[:1] == ["serve"] and port_of(pod, "metrics") is not None]
     until = time.monotonic() + timeout_s
 
@@ -104,7 +104,7 @@ def said_by(pages: Mapping[str, Page], members: list[str]) -> Said:
 
 
 def _waiting(pod: str, samples: list[Any]) -> list[WaitingEnvelopes]:
-    """By domain, and only where there is something."""
+    """The envelopes that wait at a pod, for each domain that has some."""
     label = load().attributes[names.ATTRIBUTE_DOMAIN].prometheus
     counts, ages = (
         {labels.get(label, ""): value for name, labels, value in samples if name == _prometheus(metric)}

@@ -160,7 +160,7 @@ def _state(pod: Object, conditions: dict[str, Any], containers: list[Any]) -> tu
 
 
 def _last_end(containers: list[Any]) -> str:
-    """Of the container that ended last, if it did not end well."""
+    """Describe the end of the container that ended last, if it did not end well."""
     ends = [
         state["terminated"]
         for container in containers

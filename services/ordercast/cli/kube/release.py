@@ -77,7 +77,7 @@ def latest_warning(objects: Objects, kind: str, each: Object) -> str:
 
 
 def port_of(pod: Object, name: str) -> int | None:
-    """Of the port with that name."""
+    """The number of the port with that name."""
     for container in pod["spec"]["containers"]:
         for port in container.get("ports") or []:
             if port.get("name") == name:

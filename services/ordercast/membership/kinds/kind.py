@@ -26,11 +26,11 @@ class ChangeKind(Protocol):
         ...
 
     def seats(self, group: Group) -> list[str]:
-        """Who should be a member."""
+        """The nodes that should be members of the group."""
         ...
 
     def newcomers(self, group: Group) -> list[str]:
-        """Who has to have the log before `next` begins."""
+        """The nodes that have to have the log before `next` begins."""
         ...
 
     def has_begun(self, group: Group) -> bool:
@@ -38,11 +38,11 @@ class ChangeKind(Protocol):
         ...
 
     def handing_over(self, group: Group) -> list[tuple[str, Collection[str]]]:
-        """Of whom a majority has to have what it stored, for anything to follow; and what they are called."""
+        """Named sets of nodes: nothing can follow unless a majority of each has what it stored."""
         ...
 
     def lost(self, group: Group) -> Collection[str]:
-        """Who of them has not."""
+        """Those of these nodes that have lost what they stored."""
         ...
 
     def next_members(
@@ -60,7 +60,7 @@ class ChangeKind(Protocol):
         ...
 
     def started(self, group: Group, reported: Callable[[str], GroupProgress]) -> list[str]:
-        """Who has started, by what members report, and is to be recorded by the leader's round of changes."""
+        """The members that report that they have started, for the leader's round of changes to record."""
         ...
 
     def is_loss_from_now(self, group: Group, node: str, incarnation: int | None, *, before: bool) -> bool:

@@ -55,7 +55,7 @@ class ViewChanges:
             )
 
     def started(self, group: Group, reported: Callable[[str], GroupProgress]) -> list[str]:
-        """Who has installed a view is among the duties about views."""
+        """Nobody: which members have installed a view is recorded by the duties about views (view_duties.py)."""
         return []
 
     def is_loss_from_now(self, group: Group, node: str, incarnation: int | None, *, before: bool) -> bool:

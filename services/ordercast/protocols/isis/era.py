@@ -5,9 +5,7 @@ Positions go on, for they are the log's.
 """
 
 import zlib
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 
 from ordercast.core.quorums import majority
 from ordercast.protocols.isis.records import Key
@@ -212,17 +210,6 @@ class Era:
                 if cast is None or cast.total:
                     return self.passed
             self.passed += 1
-
-    def counts_at_end(self, first: int, keys: Iterable[Key]) -> list[int]:
-        """How many casts of each member the view comes to, if it ends with these from position `first` on."""
-        counts = list(self.settled_counts)
-        for key in chain((key for place, key in self.places.items() if place < first), keys):
-            counts[key[0]] = max(counts[key[0]], key[1])
-        return counts
-
-    def has_delivered_at_most(self, counts: Sequence[int]) -> bool:
-        """The end of a view holds all that its members delivered, unless one of them lied about it."""
-        return all(delivered <= count for delivered, count in zip(self.delivered, counts, strict=True))
 
     def candidates(self) -> list[Key]:
         """Of each member the first that is not delivered."""

@@ -413,9 +413,8 @@ class Flushing:
             # Who is out of the group has no log any more, and only delivers the rest.
             if cut_.first_position + index == replica.position and machine.process in members:
                 machine.log.append(replica, replica.cut_casts[key], reports=True)
-        counts = era.counts_at_end(cut_.first_position, keys) if era is not None else []
-        if era is not None and self._has_all(replica, era, keys) and era.has_delivered_at_most(counts):
-            self._close(era, replica, cut_.first_position, keys, counts)
+        if era is not None and self._has_all(replica, era, keys):
+            self._close(era, replica, cut_.first_position, keys)
         else:
             self._begin_anew(replica, era)
         self._adopt(replica, view, members)
@@ -434,14 +433,18 @@ class Flushing:
             machine.views.out_of(replica)
             machine.left_out_of(replica.name)
 
-    def _close(self, era: Era, replica: "Replica", first: int, keys: list[Key], counts: list[int]) -> None:
+    def _close(self, era: Era, replica: "Replica", first: int, keys: list[Key]) -> None:
         """All that this view will ever deliver is here; orphans are not among it."""
         machine = self.machine
         machine.changes += replica.forget_era(era)
         era.is_closed = True
         era.places = {place: key for place, key in era.places.items() if place < first}
+        counts = list(era.settled_counts)
+        for key in era.places.values():
+            counts[key[0]] = max(counts[key[0]], key[1])
         for index, key in enumerate(keys):
             era.places[first + index] = key
+            counts[key[0]] = max(counts[key[0]], key[1])
             if key not in era.casts and not era.is_delivered(key):
                 cast = replica.cut_casts[key]
                 era.keep(key, cast, times.stamp_from(cast))

@@ -42,7 +42,7 @@ class Gossiper:
             clock=statement.clock,
             forgotten=statement.forgotten,
             position=replica.position,
-            advance=replica.advance_to + 1,
+            advance=replica.advance_to + 1 if replica.passed < replica.advance_to else 0,
         )
         for rec_ts, id_ in statement.entries:
             gossip.entries.add(id=id_, rec_ts=rec_ts)

@@ -17,8 +17,10 @@ from ordercast.core.ids import (
     CLOCK_MAX,
     ID_BYTES,
     KEY_BYTES,
+    KEY_MIN,
     U64_MAX,
     incarnation_of,
+    last_key_of,
     order_key,
     pack_u64,
     short,
@@ -85,7 +87,7 @@ from ordercast.v1.scalatom_pb2 import (
     Pull,
     RecTs,
 )
-from ordercast.v1.sequencer_pb2 import Disseminate, EnvelopeDelivered, LogEntry
+from ordercast.v1.sequencer_pb2 import DescribeReplicaResponse, Disseminate, EnvelopeDelivered, LogEntry
 
 TICK = "tick"
 PROPOSER = "proposer"
@@ -279,6 +281,18 @@ class Scalatom(LogMachine[Replica]):
     def mentions(self, group: str) -> bool:
         """Whether something here still needs the group: see core.machine.NamesGroups."""
         return self.groups.mentions(group)
+
+    def describe(self, group: str, found: DescribeReplicaResponse) -> None:
+        """See core.machine.TellsReaders. What was delivered anywhere is below the clocks of a majority, and
+        whoever starts in a later configuration starts above them.
+        """
+        replica = self.replicas.get(group)
+        if replica is not None and replica.is_active:
+            found.reached_key = last_key_of(replica.clock - 1) if replica.clock else KEY_MIN
+
+    def read_besides(self, group: str) -> bytes:
+        """An entry's order key says all that whoever reads it has seen."""
+        return b""
 
     def oldest_open(self) -> int:
         ids = [*self.held, *(i for r in self.replicas.values() for i, d in r.delivered.items() if not d.buried)]
@@ -491,7 +505,7 @@ class Scalatom(LogMachine[Replica]):
         self.waits.stays(replica)
         watermark = replica.watermark(replica.clock)
         if watermark is not None:
-            self.out.append(Watermark(replica.name, watermark))
+            self.out.append(Watermark(replica.name, watermark, replica.position))
 
     def deliver(self, replica: Replica, key: bytes, envelope: Envelope, dropped: Sequence[int] = ()) -> None:
         """Append to the group's log: from the queue, or as the log of another replica has it."""

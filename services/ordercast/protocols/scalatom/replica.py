@@ -75,8 +75,9 @@ class Replica(GroupLog):
         self.retirement = retirement
         #: Just forgotten; the process drops what none of its replicas needs.
         self.forgotten: list[bytes] = []
-        #: A merged subscription waits for this sn.
+        #: A merged subscription waits for this sn; and the highest one that readers were told has passed.
         self.advance_to = -1
+        self.passed = -1
         #: Some peer was not told what is new: it is, with the next tick.
         self.owes_gossip = False
         #: For the tick: has anything moved since?
@@ -196,14 +197,30 @@ class Replica(GroupLog):
         return key
 
     def watermark(self, own_clock: int) -> bytes | None:
-        """As for a message at `advance_to` that is behind every other of the same sn."""
-        sn = self.advance_to
-        if sn < 0 or (self.queue and sn_of(self.queue[0]) <= sn):
+        """Something that is news to those who wait for `advance_to`: how far nothing can come any more.
+
+        A message numbered at most `sn` would be in the histories of a majority, as an entry that is not
+        decided, or decided and in the queue. So what bounds it are clocks, the first entry, and the head of the
+        queue.
+        """
+        if self.passed >= self.advance_to:
             return None
-        if self.blocker(sn) is not None or not self.is_complete_up_to(sn, own_clock):
+        sn = self.complete_up_to(own_clock)
+        first = self.first_unresolved()
+        if first is not None:
+            sn = min(sn, first[0] - 1)
+        if self.queue:
+            sn = min(sn, sn_of(self.queue[0]) - 1)
+        if sn <= self.passed:
             return None
-        self.advance_to = -1
+        self.passed = sn
         return self.watermark_key(sn)
+
+    def complete_up_to(self, own_clock: int) -> int:
+        """The highest number up to which histories of a majority are complete, our own included."""
+        clocks = [own_clock, *(peer.clock for peer in self.peers.values() if self.reached(peer.forgotten))]
+        needed = self.majority()
+        return sorted(clocks, reverse=True)[needed - 1] - 1 if len(clocks) >= needed else -1
 
     def watermark_key(self, sn: int) -> bytes:
         return last_key_of(sn)

@@ -31,6 +31,7 @@ from ordercast.core.machine import (
     Revoked,
     Send,
     Start,
+    Watermark,
     told_at,
 )
 from ordercast.core.performer import LogChanges, Performer, Slot
@@ -101,6 +102,8 @@ class Host:
         self.on_observe: Callable[[str, Observe], None] = lambda domain, effect: None
         self.on_live: Callable[[str, LogEntry], None] = lambda group, entry: None
         self.on_interrupted: Callable[[str], None] = lambda group: None
+        #: Told what readers of a cell's log may count on, once its entries are on disk.
+        self.on_watermark: Callable[[Watermark], None] = lambda watermark: None
         #: Told of every entry of a log here, as it is added, and of logs that begin anew.
         self.on_delivered: Callable[[str, Deliver], None] | None = None
         self.on_reset: Callable[[str, str], None] = lambda domain, group: None
@@ -158,7 +161,7 @@ class Host:
                 self._enqueue(slot, told_at(event, clock))
 
     def _records(self, domain: str, role: str) -> Sequence[tuple[bytes, bytes]]:
-        """Of a user's domain those that are sound: what the others mean, the views say (disbelief.py)."""
+        """For user domains, only undamaged records: views report the damaged groups (disbelief.py)."""
         if domain.startswith("#"):
             return self.storage.records(domain, role)
         return self.storage.sound_records(domain, role)[0]
@@ -371,7 +374,9 @@ class Host:
         """Nobody is shown what can be revoked: live deliveries cannot."""
 
     def other(self, slot: HostSlot, effect: Effect) -> None:
-        if slot.on_effect is not None and type(effect) is not ResetLog:
+        if type(effect) is Watermark:
+            self.on_watermark(effect)
+        elif slot.on_effect is not None and type(effect) is not ResetLog:
             slot.on_effect(effect)
 
     def send(self, slot: HostSlot, effect: Send) -> None:

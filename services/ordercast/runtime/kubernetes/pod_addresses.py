@@ -20,7 +20,7 @@ class Found(NamedTuple):
 
 
 def family_of(address: str) -> Family:
-    """Of those that listen at host:port: whoever listens at 0.0.0.0 is not reached at its pod's IPv6 address."""
+    """In which family a listener at host:port is reached: one at 0.0.0.0 has no IPv6 address."""
     return "IPv6" if ":" in split_address(address)[0] else "IPv4"
 
 

@@ -194,7 +194,7 @@ class Directory:
         return change.revision >= self.revision_min
 
     async def _tell(self, changes: list[WatchResponse]) -> None:
-        """Of all that changed at once, and not before everybody has heard of what changed before."""
+        """Tell listeners of all these changes as one, after everybody has heard of the changes before."""
         loop = asyncio.get_running_loop()
         begun, before = loop.time(), self.revision
         for change in changes:
@@ -278,12 +278,12 @@ class Directory:
             self._gone.setdefault(group.domain, []).append(address_of(group))
 
     def take_gone(self) -> dict[str, list[str]]:
-        """By domain: the addresses of groups of shared cells that are gone since somebody asked last."""
+        """By domain, return the addresses of groups in shared cells that have gone since the last call."""
         gone, self._gone = self._gone, {}
         return gone
 
     def view(self, domain: str) -> DomainView:
-        """Of the domain's cells: groups that share one are nobody's business in a view."""
+        """A view names the domain's cells. Groups that share a cell do not appear in it."""
         changed = self._cells_changed.get(domain, 0)
         view = DomainView(domain=domain, number=self.revision, changed=changed, level=self.level)
         for _, cell in sorted(self.cells.items()):
@@ -313,7 +313,7 @@ class Directory:
         return id_ not in self.groups and group_number(id_) <= self.group_last
 
     def described(self, group: Group) -> Group:
-        """With all that its cell says of its replicas, acceptors, configuration and so on."""
+        """Return the group with its cell's replicas, acceptors, configuration and so on."""
         if not group.cell or group.replicas:  # It has a cell to itself, or is described already.
             return group
         found = Group()

@@ -62,7 +62,7 @@ class Service(Protocol):
     name: ClassVar[str]
 
     def machines(self, domain: Domain) -> dict[str, Machine]:
-        """By role, for each domain that there is."""
+        """Make the machines that this service runs for a domain, by role."""
         ...
 
     def changed(self) -> None:
@@ -115,6 +115,7 @@ class Node:
         )
         self.logs = LocalLogs(self.storage, self.writer)
         self.host.on_logged = self.logs.notify
+        self.host.on_watermark = self.logs.said
         self.live = LiveFeeds()
         self.host.on_live = self.live.delivered
         self.host.on_interrupted = self.live.interrupted
@@ -267,7 +268,7 @@ class Node:
     # ----------------------------------------------------------------------------------------- directory
 
     async def wait_for_change(self, timeout_s: float = 1.0) -> None:
-        """Of the directory, or until the time is over."""
+        """Wait until the directory changes, or until the time is over."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._changed.wait()

@@ -128,7 +128,7 @@ class Registration:
                     await self.node.wait_for_change(CHANGING_S)
 
     def _is_expected(self) -> bool:
-        """By the members of some group, which can go on without us as soon as it is rid of us."""
+        """Whether some group waits for us: it can go on without us once we have left its view."""
         up = [name for name, node in self.node.directory.nodes.items() if not (node.suspected or node.ended)]
         me = self.node.name
         return any(kind_of(cell).is_waited_for(cell, me, up) for cell in self.node.directory.cells.values())

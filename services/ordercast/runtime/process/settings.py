@@ -241,7 +241,7 @@ class TelemetrySettings(Section):
         return self.endpoint is not None or self.metrics_listen is not None
 
     def share_of(self, domain: str) -> float:
-        """Of its envelopes, that are kept. Where nothing is sent, nothing is kept."""
+        """The share of the domain's envelopes whose traces are kept: none if they are sent nowhere."""
         if self.endpoint is None:
             return 0.0
         shares = dict(text.split("=") for text in self.sampling_by_domain)

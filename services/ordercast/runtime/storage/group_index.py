@@ -225,18 +225,36 @@ class GroupIndex:
             if extent is None or last is None:
                 return end
             position = self.storage.first_stored_at(txn, log_prefix(cell_of(group)), extent, wall_ms)
-            low, high = self._known_begin(txn, group, extent) or 0, last.next_offset
-            if low >= high:
+            return self._offset_at(txn, group, position, extent, last, end)
+
+    @without_frames
+    def offset_at(self, group: str, position: int) -> int:
+        """Of the group's first message at this position of the cell's log or behind it; the next if there is
+        none.
+        """
+        end = self.end_of(group)
+        with self.storage.reading() as txn:
+            extent = self._extent(txn, group)
+            last = None if extent is None else self._last(txn, group, extent)
+            if extent is None or last is None:
                 return end
-            while low < high:
-                middle = (low + high) // 2
-                row = next(self._rows(txn, group, middle, extent), None)
-                if row is None or row.position >= position:
-                    high = middle
-                else:
-                    low = row.next_offset
-            row = next(self._rows(txn, group, low, extent), None)
-            return last.next_offset if row is None else row.first_offset
+            return self._offset_at(txn, group, position, extent, last, end)
+
+    def _offset_at(
+        self, txn: "Reading", group: str, position: int, extent: Extent, last: IndexRow, end: int
+    ) -> int:
+        low, high = self._known_begin(txn, group, extent) or 0, last.next_offset
+        if low >= high:
+            return end
+        while low < high:
+            middle = (low + high) // 2
+            row = next(self._rows(txn, group, middle, extent), None)
+            if row is None or row.position >= position:
+                high = middle
+            else:
+                low = row.next_offset
+        row = next(self._rows(txn, group, low, extent), None)
+        return last.next_offset if row is None else row.first_offset
 
     # -------------------------------------------------------------------------------------- inside a transaction
 

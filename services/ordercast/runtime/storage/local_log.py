@@ -6,13 +6,16 @@ not matter to whoever writes: each holds one chunk and a position.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
 import grpc
 
 from ordercast.core.cells import cell_of, shares_cell
+from ordercast.core.entries import order_key_in
+from ordercast.core.machine import Watermark
+from ordercast.core.watermarks import Watermarks
 from ordercast.runtime.storage.damage_advice import of_record
 from ordercast.runtime.storage.group_index import GroupIndex, can_be_mended
 from ordercast.runtime.storage.pages import OwnPages, Pages, SharedPages
@@ -65,7 +68,17 @@ class LocalLogs:
         #: Groups of shared cells are gone: their addresses, by domain.
         self.removed: Callable[[Mapping[str, list[str]]], None] = lambda gone: None
         self.index = GroupIndex(storage, lambda group: self.end_of(group))
+        #: Lets machines here pass an order key, for readers who merge logs.
+        self.advance: Callable[[Sequence[str], bytes], None] = lambda cells, order_key: None
+        self.watermarks = Watermarks()
+        #: By cell: how many entries the log on disk had, and the key of the last of them.
+        self._last_keys: dict[str, tuple[int, bytes]] = {}
         self._tails: dict[str, asyncio.Event] = {}
+
+    def said(self, watermark: Watermark) -> None:
+        """Readers that wait at the end of the log look again."""
+        self.watermarks.note(watermark)
+        self.notify(watermark.group)
 
     def notify(self, group: str) -> None:
         event = self._tails.pop(group, None)
@@ -77,6 +90,7 @@ class LocalLogs:
         for group in list(self._tails):
             if not self.serves(group):
                 self.notify(group)
+        self.watermarks.keep(lambda cell: self.holds(cell))
 
     def check_served(self, group: str) -> None:
         if not self.serves(cell_of(group)):
@@ -85,8 +99,10 @@ class LocalLogs:
     def _pages(self, group: str) -> Pages:
         return SharedPages(self.index, group) if shares_cell(group) else OwnPages(self.storage, group)
 
-    async def describe(self, group: str, stored_ms: int | None = None) -> DescribeReplicaResponse:
-        """With the place of a time in the log, if one is given."""
+    async def describe(
+        self, group: str, stored_ms: int | None = None, order_key: bytes = b""
+    ) -> DescribeReplicaResponse:
+        """With the place of a time or of an order key in the log, if one is given."""
         cell, pages = cell_of(group), self._pages(group)
         if not self.holds(cell):
             self.check_served(group)
@@ -106,7 +122,25 @@ class LocalLogs:
             wall_ms = stored_ms
             found.stored_offset = await self._sound(lambda: pages.offset_stored_at(wall_ms))
         self.describe_view(cell, found)
+        if order_key:
+            found.passed_key = await self._passed(cell)
+            await self._describe_key(pages, order_key, found)
         return found
+
+    async def _describe_key(self, pages: Pages, order_key: bytes, found: DescribeReplicaResponse) -> None:
+        """Where the key is. What was dropped before the first entry may have had it, unless that comes before
+        it.
+        """
+        offset = await self._sound(lambda: pages.offset_of_key(order_key))
+        bounds = await self._sound(pages.bounds)
+        is_whole = True
+        if bounds.first_offset:
+            first = await self._sound(lambda: pages.read(pages.place_of(bounds.first_offset), 1, 0))
+            # Of what was dropped here nothing is above what was ever delivered here.
+            found.first_key = order_key_in(first[0].data) if first else found.reached_key
+            is_whole = b"" < found.first_key <= order_key
+        if is_whole:
+            found.key_offset = max(offset, bounds.first_offset)
 
     async def unread(self, group: str, offset: int) -> tuple[int, int | None]:
         """How many messages stand at this offset and behind it, and when the first of them was stored."""
@@ -166,8 +200,19 @@ class LocalLogs:
             case _:
                 return bounds.next_offset
 
-    async def read(self, group: str, start: StartAt, stop_at_end: bool) -> AsyncGenerator[ReadGroupResponse, None]:
-        """First where the log begins and ends, then its entries; for ever, unless it is to stop at the end."""
+    async def read(
+        self,
+        group: str,
+        start: StartAt,
+        stop_at_end: bool,
+        *,
+        watermarks: bool = False,
+        chunk_bytes: int = 0,
+    ) -> AsyncGenerator[ReadGroupResponse, None]:
+        """First where the log begins and ends, then its entries; for ever, unless it is to stop at the end.
+
+        With `watermarks`, also up to which order key nothing is missing, whenever the reader is at the end.
+        """
         self.check_served(group)
         cell, pages = cell_of(group), self._pages(group)
         offset = await self._sound(lambda: self.start_offset(group, start, pages.bounds()))
@@ -180,13 +225,21 @@ class LocalLogs:
             first_offset=bounds.first_offset, next_offset=bounds.next_offset, start_offset=offset
         )
         end = pages.end(bounds) if stop_at_end else None
+        chunk_bytes_max = min(chunk_bytes or CHUNK_BYTES_MAX, CHUNK_BYTES_MAX)
+        told = b""
         while end is None or place < end:
             waiting = self._tail(cell)
-            stored = await self._sound(partial(pages.read, place, CHUNK_ENTRIES_MAX, CHUNK_BYTES_MAX))
+            # First this, for it is about what is in the log now: if that has nothing more, the reader has it all.
+            passed = await self._passed(cell) if watermarks else b""
+            stored = await self._sound(partial(pages.read, place, CHUNK_ENTRIES_MAX, chunk_bytes_max))
             if not stored:
                 bounds = await self._sound(pages.bounds)
                 if place < pages.begin(bounds):
                     raise out_of_range(group, offset, bounds)
+                if passed > told:
+                    told = passed
+                    yield ReadGroupResponse(next_offset=offset, watermark=passed)
+                    continue
                 await waiting.wait()
                 self.check_served(group)
                 continue
@@ -204,3 +257,15 @@ class LocalLogs:
             )
             if response.entries:
                 yield response
+
+    async def _passed(self, cell: str) -> bytes:
+        """The order key that whoever has read the log as it is on disk has passed: all that comes has a higher
+        one.
+        """
+        ends = (await self._sound(lambda: self.storage.bounds(cell))).ends
+        known, key = self._last_keys.get(cell, (0, b""))
+        if known != ends:
+            last = await self._sound(lambda: self.storage.read(cell, ends - 1, 1, 0)) if ends else []
+            key = order_key_in(last[0].data) if last else b""
+            self._last_keys[cell] = (ends, key)
+        return max(key, self.watermarks.readable(cell, ends))

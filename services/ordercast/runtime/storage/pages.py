@@ -5,6 +5,8 @@ Readers remember a *place*, of which the log says what it is: they come back wit
 
 from typing import Protocol
 
+from ordercast.core.cells import cell_of
+from ordercast.core.entries import order_key_in
 from ordercast.runtime.storage.group_index import GroupIndex
 from ordercast.runtime.storage.layout import LogBounds, StoredEntry
 from ordercast.runtime.storage.store import Storage
@@ -14,6 +16,10 @@ class Pages(Protocol):
     def bounds(self) -> LogBounds: ...
 
     def offset_stored_at(self, wall_ms: int) -> int: ...
+
+    def offset_of_key(self, order_key: bytes) -> int:
+        """Of the first message with this order key or a higher one, or the next if there is none."""
+        ...
 
     def place_of(self, offset: int) -> int: ...
 
@@ -38,6 +44,10 @@ class OwnPages:
 
     def offset_stored_at(self, wall_ms: int) -> int:
         return self.storage.offset_stored_at(self.group, wall_ms)
+
+    def offset_of_key(self, order_key: bytes) -> int:
+        found = self.storage.read(self.group, _position_of_key(self.storage, self.group, order_key), 1, 0)
+        return found[0].first_offset if found else self.bounds().next_offset
 
     def place_of(self, offset: int) -> int:
         return self.storage.position_of(self.group, offset)
@@ -68,6 +78,10 @@ class SharedPages:
     def offset_stored_at(self, wall_ms: int) -> int:
         return self.index.offset_stored_at(self.group, wall_ms)
 
+    def offset_of_key(self, order_key: bytes) -> int:
+        position = _position_of_key(self.index.storage, cell_of(self.group), order_key)
+        return self.index.offset_at(self.group, position)
+
     def place_of(self, offset: int) -> int:
         return offset
 
@@ -82,3 +96,17 @@ class SharedPages:
 
     def behind(self, entry: StoredEntry) -> int:
         return entry.next_offset
+
+
+def _position_of_key(storage: Storage, cell: str, order_key: bytes) -> int:
+    """Of the first entry of the cell's log with this order key or a higher one, or behind the last."""
+    bounds = storage.bounds(cell)
+    low, high = bounds.begins, bounds.ends
+    while low < high:
+        middle = (low + high) // 2
+        stored = storage.read(cell, middle, 1, 0)
+        if stored and order_key_in(stored[0].data) < order_key:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -47,7 +47,7 @@ class SentBatch(Enum):
 
 
 class SignalQueue:
-    """Of one signal: records, each counting for as many as it stands for."""
+    """The records of one signal that wait to be sent. Each record counts for as many as it stands for."""
 
     def __init__(self, signal: str, records_max: int) -> None:
         self.signal = signal

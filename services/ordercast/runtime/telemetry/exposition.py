@@ -63,7 +63,7 @@ def buckets(histogram: Histogram, series: Series) -> list[Any]:
 
 
 def registry(meters: Meters) -> CollectorRegistry:
-    """With the process itself: memory, processor time, files."""
+    """Make a registry of these meters and of the process itself: its memory, processor time and files."""
     made = CollectorRegistry()
     made.register(Exposition(meters))  # type: ignore[arg-type]  # it only needs to have `collect`
     ProcessCollector(registry=made)

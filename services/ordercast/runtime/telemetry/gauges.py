@@ -76,7 +76,7 @@ class Gauges:
         self.meters.counter(names.METRIC_PEER_RESETS).rise_to(mesh.resets)
 
     def _groups(self) -> None:
-        """Of the groups that this process has to do with."""
+        """Set the gauges of the groups that this process has to do with."""
         node = self.node
         current: dict[Labels, float] = {}
         members: dict[Labels, float] = {}

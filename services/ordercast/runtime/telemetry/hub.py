@@ -214,7 +214,7 @@ class Telemetry:
             self.exporter.events.add(otlp.event(name, self._wall_ns(), attributes, body), count)
 
     def _resource(self) -> Resource:
-        """Who says all this."""
+        """Describe this process, which is the source of all that is exported."""
         node = self.node
         return Resource(
             attributes=otlp.attributes_of(

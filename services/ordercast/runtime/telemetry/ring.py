@@ -35,7 +35,7 @@ class DeliveredHere(NamedTuple):
 
 @dataclass(slots=True)
 class Way:
-    """Of one envelope through this process."""
+    """The way of one envelope through this process."""
 
     marks: list[StageMark] = field(default_factory=list)
     #: By group.

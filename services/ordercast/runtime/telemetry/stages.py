@@ -15,7 +15,7 @@ PREFIX = "ordercast."
 
 @cache
 def stages_of(protocol: str) -> Mapping[str, Stage]:
-    """By what machines call the moment."""
+    """The stages of a protocol's envelopes, by the names that its machines use for them."""
     known = protocols().get(protocol)
     return {**SUBMIT, **known.stages} if known is not None else SUBMIT
 

@@ -127,7 +127,7 @@ class _Server(ThreadingMixIn, WSGIServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Also the end of a thread."""
+        """This is also where a request's thread ends."""
         with self._lock:
             self._served.pop(request, None)
         super().shutdown_request(request)

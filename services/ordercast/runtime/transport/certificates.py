@@ -20,7 +20,7 @@ class Validity(NamedTuple):
 
 
 def validity(pem: bytes) -> Validity:
-    """Of the first certificate; ValueError if there is none, or it cannot be read."""
+    """Return how long the first certificate is valid. Raises ValueError if there is none, or it cannot be read."""
     begin, end = pem.find(BEGIN), pem.find(END)
     if begin < 0 or end < begin:
         raise ValueError("there is no certificate")

@@ -169,6 +169,6 @@ class FrameListener:
         return welcome
 
     async def _open(self, connection: socket.socket, wire: Wire) -> None:
-        """With the certificate of now."""
+        """Open the connection with the certificate that is valid at present."""
         loop = asyncio.get_running_loop()
         await loop.connect_accepted_socket(lambda: wire, connection, ssl=self._credentials.accepting())

@@ -192,12 +192,12 @@ class Credentials:
         return self._peers.contexts.accepting
 
     def for_peers(self) -> grpc.ServerCredentials | None:
-        """Of the peers' port: who dials has to show a certificate that peer_ca signed. None without TLS."""
+        """For the peers' port: callers have to show a certificate that peer_ca signed. None without TLS."""
         files = _peer_files(self._settings)
         return _server(files) if files else None
 
     def for_clients(self) -> grpc.ServerCredentials | None:
-        """Of the clients' port: clients show a certificate only if there is a client_ca. None without TLS."""
+        """For the clients' port: clients need a certificate only if there is a client_ca. None without TLS."""
         given = self._settings
         if given.client_cert is None or given.client_key is None:
             return None

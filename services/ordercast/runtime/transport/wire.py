@@ -76,7 +76,7 @@ class Wire(asyncio.Protocol):
         return await self._first
 
     def start(self, receive: Callable[[bytes], None]) -> None:
-        """Behind the first frame."""
+        """Receive whatever comes after the first frame."""
         self._receive = receive
         self.go_on()
 

@@ -1,6 +1,7 @@
 """SCALATOM on trial."""
 
 from ordercast.sim.mutants_of_cells import OF_CELLS
+from ordercast.sim.mutants_of_merging import OF_MERGING
 from ordercast.sim.mutants_of_rows import OF_ROWS
 from ordercast.sim.scalatom.chores import begin
 from ordercast.sim.scalatom.cluster import ScalatomCluster
@@ -19,7 +20,7 @@ TRIAL = Trial(
     draw,
     ScalatomCluster,
     begin,
-    [*CATALOGUE, *RESTARTING, *RECONFIGURING, *OF_CELLS, *OF_ROWS],
+    [*CATALOGUE, *RESTARTING, *RECONFIGURING, *OF_CELLS, *OF_ROWS, *OF_MERGING],
     SCHEDULES | RESTART_SCHEDULES | CONFIGURATION_SCHEDULES,
     lambda schedule: verdict(schedule)[0],
     SCALATOM_ASSERTIONS,

@@ -92,10 +92,10 @@ _close = Flushing._close
 @mutant(
     "overtaken-by-what-came-behind-it", "what is behind a lost answer is dropped with it", (Flushing, "_close")
 )
-def _go_on(self: Flushing, era: Era, replica: Replica, first: int, keys: list[Key], counts: list[int]) -> None:
+def _go_on(self: Flushing, era: Era, replica: Replica, first: int, keys: list[Key]) -> None:
     machine: Any = self.machine
     machine.left_out_of = lambda group: None
-    _close(self, era, replica, first, keys, counts)
+    _close(self, era, replica, first, keys)
     del machine.left_out_of
 
 

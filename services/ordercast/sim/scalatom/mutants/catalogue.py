@@ -375,6 +375,29 @@ def _high_watermark(self: Replica, sn: int) -> bytes:
     return last_key_of(sn + 1)
 
 
+@mutant("watermark-before-what-is-queued", "Watermark: nothing below it is still to come", (Replica, "watermark"))
+def _early_watermark(self: Replica, own_clock: int) -> bytes | None:
+    sn = self.complete_up_to(own_clock)
+    if self.passed >= self.advance_to or sn <= self.passed:
+        return None
+    self.passed = sn
+    return self.watermark_key(sn)
+
+
+@mutant("idle-group-never-advances", "Advance", (Scalatom, "_on_advance"))
+def _stays(self: Scalatom, event: Any) -> None:
+    pass
+
+
+_on_gossip = Gossiper.on_gossip
+
+
+@mutant("nobody-follows-who-advances", "Advance: a majority passes the key", (Gossiper, "on_gossip"))
+def _no_advance(self: Gossiper, event: Any) -> None:
+    event.message.advance = 0
+    _on_gossip(self, event)
+
+
 @mutant("relayed-outside-the-destinations", "1.2: participant minimality", (Repair, "relay_targets"))
 def _relay_to_all(self: Repair, held: Held) -> list[str]:
     assert self.machine.view is not None

@@ -32,6 +32,33 @@ class NewcomersBeginAtZero(Schedule):
         stage.finish()
 
 
+class ClocksOfAnEarlierConfiguration(Schedule):
+    """n2's clock is 101, and n1 has heard so. n2 is cut off, and {n1, n3} are the sealed majority from which
+    the next configuration starts, with low clocks. n1 lets its own pass 90. Together with n2's that is no
+    majority any more: {n7, n8} go on below it.
+    """
+
+    mutant = "watermark-kept-over-a-reconfiguration"
+    groups: ClassVar = {"a": ("n1", "n2", "n3")}
+    spare = ("n7", "n8")
+
+    def play(self, stage: Stage) -> None:
+        stage.raise_clock("n2", "a", 100)
+        stage.run(1.5)  # n2 gossips it
+        stage.hold("n2", "n1", "n3", "n7", "n8")
+        stage.change("a", ("n1", "n7", "n8"))
+        stage.tell(*[name for name in stage.world.processes if name != "n2"])
+        stage.run(0.5)
+        for other in ("n3", "n7", "n8"):
+            stage.hold("n1", other)
+            stage.hold(other, "n1")
+        stage.cluster.advance("a", "n1", 90)
+        stage.run(0.1)
+        stage.publish("c1", "a")
+        stage.run(0.5)
+        stage.finish()
+
+
 class OneSealedIsNotEnough(Schedule):
     """m' is delivered by n1 and n3; n2 has not heard of it, and they are replaced. If the word of n2 is enough to
     start, the new ones order m2 as if there were no m'."""
@@ -411,6 +438,7 @@ CONFIGURATION_SCHEDULES: dict[str, type[Schedule]] = {
     schedule.mutant: schedule
     for schedule in (
         NewcomersBeginAtZero,
+        ClocksOfAnEarlierConfiguration,
         OneSealedIsNotEnough,
         ImpliedAndUntold,
         OldMembersGoOn,

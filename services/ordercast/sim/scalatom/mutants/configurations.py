@@ -125,6 +125,33 @@ def _stays_active(self: Replica, group: Group) -> None:
         self.peers = {name: self.peers.get(name) or Peer() for name in group.replicas if name != self.process}
 
 
+_follow, _complete_up_to = Replica.follow, Replica.complete_up_to
+
+
+def _remembers_clocks(self: Replica, group: Group) -> None:
+    """What members of the configuration before had said of theirs."""
+    known = {name: peer.clock for name, peer in self.peers.items()}
+    _follow(self, group)
+    self.clocks_before = {**getattr(self, "clocks_before", {}), **known}  # type: ignore[attr-defined]
+
+
+def _by_clocks_before(self: Replica, own_clock: int) -> int:
+    before: dict[str, int] = getattr(self, "clocks_before", {})
+    clocks = sorted([own_clock, *before.values()], reverse=True)
+    known = clocks[self.majority() - 1] - 1 if len(clocks) >= self.majority() else -1
+    return max(known, _complete_up_to(self, own_clock))
+
+
+RECONFIGURING.append(
+    Mutant(
+        "watermark-kept-over-a-reconfiguration",
+        "Watermark: by a majority of one configuration",
+        ((Replica, "follow", _remembers_clocks), (Replica, "complete_up_to", _by_clocks_before)),
+        reconfigures=True,
+    )
+)
+
+
 _on_ask = Handing.on_ask
 
 
