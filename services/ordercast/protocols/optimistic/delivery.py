@@ -39,7 +39,7 @@ class Delivery:
             replica.waits = (head or keys.LOWEST, machine.now)
         if barrier > replica.marked and (head is None or head > barrier):
             replica.marked = barrier
-            machine.out.append(Watermark(replica.name, barrier))
+            machine.out.append(Watermark(replica.name, barrier, replica.position))
 
     def _is_passed(self, key: bytes, barrier: bytes) -> bool:
         """[E1] The message's own key is its source's barrier until that moves on."""

@@ -75,7 +75,10 @@ class FollowingLogs:
             if applied.verdict is Verdict.STAMPED and machine.payloads.keep(id_):
                 machine.payloads.need(id_, as_source(replica.name), replica.name)
                 taken.append(id_)
-            elif applied.verdict in (Verdict.REPEATED, Verdict.REFUSED) and id_ in replica.pending:
+            elif applied.verdict is Verdict.STAMPED or (
+                applied.verdict is not Verdict.EARLY and id_ in replica.pending
+            ):
+                # A majority has it: who lacks it here needs it as a destination, or not at all.
                 machine.payloads.done(id_, as_source(replica.name))
             if applied.verdict is not Verdict.EARLY:
                 replica.pending.pop(id_, None)

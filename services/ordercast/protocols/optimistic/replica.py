@@ -158,13 +158,11 @@ class Replica(GroupLog):
         return wanted
 
     def open_incarnations(self) -> Iterator[int]:
-        """Of gateways of which something is not delivered here, or not revoked; or not known to be with all who
-        wait.
+        """Of gateways of which something is not delivered here, or not revoked.
 
-        A receiver that has not applied our log so far knows nothing yet of what it will have to pull from us.
+        What a source keeps for receivers that have not applied it is not among them. They pull it from us, and take
+        it whatever became of its sender.
         """
         for ids in (self.pending, self.candidates, self.shown):
             yield from (incarnation_of(id_) for id_ in ids)
-        for taken in self.held.values():
-            yield from (incarnation_of(id_) for id_ in taken)
         yield from (incarnation_of(stamped.id) for stamped in self.stamped.values())
