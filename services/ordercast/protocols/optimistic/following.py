@@ -9,6 +9,7 @@ none of its business.
 
 from typing import TYPE_CHECKING
 
+from ordercast.core.ids import incarnation_of
 from ordercast.protocols.optimistic import records
 from ordercast.protocols.optimistic.payloads import as_destination, as_source
 from ordercast.protocols.optimistic.replica import Following, Replica, Stamped
@@ -101,6 +102,10 @@ class FollowingLogs:
         for id_, pending in list(replica.pending.items()):
             if pending.gateway == gateway and replica.log_state.has_applied(gateway, id_, pending.counter):
                 del replica.pending[id_]
+                self.machine.payloads.done(id_, as_source(replica.name))
+        # Nor is what some leader proposed of it, whose proposal came to nothing.
+        for id_, source in list(self.machine.payloads.missing.items()):
+            if source == replica.name and incarnation_of(id_) == incarnation:
                 self.machine.payloads.done(id_, as_source(replica.name))
 
     # --------------------------------------------------------------------------------------------- where to begin

@@ -160,8 +160,8 @@ class Replica(GroupLog):
     def open_incarnations(self) -> Iterator[int]:
         """Of gateways of which something is not delivered here, or not revoked.
 
-        What a source keeps for receivers that have not applied it is not among them. They pull it from us, and take
-        it whatever became of its sender.
+        What a source keeps for receivers that have not applied it is not among them. They pull it from us, and
+        take it whatever became of its sender.
         """
         for ids in (self.pending, self.candidates, self.shown):
             yield from (incarnation_of(id_) for id_ in ids)
