@@ -359,13 +359,20 @@ def protocol_names() -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in exported))
 
 
+#: Protocols whose names are words that others need as well: of these, only strings and modules are names.
+ALSO_WORDS = ("optimistic",)
+
+
 def protocol_name_errors(source: str, module: str, names: tuple[str, ...]) -> list[str]:
     """Lines that name a protocol, in whatever way, outside `protocols/<p>` and `sim/<p>`."""
     errors = []
     for name in names:
         own = (f"{PACKAGE}.protocols.{name}", f"{PACKAGE}.sim.{name}")
         if module != CATALOGUE and not any(within(module, package) for package in own):
-            word = re.compile(rf"(?<![a-z]){name}(?![a-z])", re.IGNORECASE)
+            pattern = rf"(?<![a-z]){name}(?![a-z])"
+            if name in ALSO_WORDS:
+                pattern = rf"""["']{name}["']|\b(?:protocols|sim)\.{name}\b|\bimport {name}\b|\b{name}_pb2\b"""
+            word = re.compile(pattern, re.IGNORECASE)
             errors += word_errors(source, module, word)
     return errors
 

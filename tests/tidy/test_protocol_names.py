@@ -53,6 +53,14 @@ def test_a_word_that_only_contains_a_name_is_none(word):
     assert rules.protocol_name_errors(word, "ordercast.gateway.intake", ("isis",)) == []
 
 
+def test_a_name_that_is_also_a_word_is_found_as_a_string_and_as_a_module():
+    for source in ("x = 'optimistic'", "from ordercast.protocols.optimistic import keys", "import optimistic_pb2"):
+        assert rules.protocol_name_errors(source, "ordercast.gateway.intake", ("optimistic",))
+    assert not rules.protocol_name_errors(
+        '"""An optimistic order."""', "ordercast.gateway.intake", ("optimistic",)
+    )
+
+
 def test_no_module_asks_which_kind_of_members_a_group_has():
     found = [rules.kind_of_members_errors(source, module) for module, source in rules.modules().items()]
     assert [error for errors in found for error in errors] == []

@@ -28,7 +28,7 @@ def installed(monkeypatch):
 
 def test_the_trial_of_an_installed_package_stands_beside_the_built_in_ones(installed):
     installed(theirs="TRIAL")
-    assert trials.names() == ("apbcast", "isis", "scalatom", "theirs", "toto")
+    assert trials.names() == ("apbcast", "isis", "optimistic", "scalatom", "theirs", "toto")
     assert trials.trial_of("theirs") is TRIAL
 
 

@@ -35,7 +35,7 @@ class Early(StrEnum):
     LIVE = "live"
     #: Most messages once, in an order that the log may turn out to have otherwise: each that is shown is followed
     #: by its place in the log, or by a Revoked.
-    OPTIMISTIC = "optimistic"
+    OPTIMISTIC = "revocable"
 
 
 class Members(StrEnum):

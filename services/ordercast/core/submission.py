@@ -72,6 +72,10 @@ class Sender(Protocol):
     def now(self) -> float: ...
 
     @property
+    def wall(self) -> float:
+        """The wall clock, which may jump."""
+
+    @property
     def resend_s(self) -> float:
         """After so long without a word an envelope is sent again: several times what envelopes take at present."""
 

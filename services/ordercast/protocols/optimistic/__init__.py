@@ -1,0 +1,1 @@
+"""Optimistic atomic multicast: see README.md."""

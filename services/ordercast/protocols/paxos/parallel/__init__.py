@@ -1,0 +1,1 @@
+"""A replicated log per cell with parallel instances: see README.md."""

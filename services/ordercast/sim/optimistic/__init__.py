@@ -1,0 +1,1 @@
+"""Optimistic atomic multicast on trial."""
