@@ -139,6 +139,31 @@ def test_a_cut_is_behind_all_that_was_acknowledged_and_later_messages_are_behind
     assert behind == [b"after"] * (len(ALL) + 1)
 
 
+@pytest.mark.parametrize("number", [b"", (1 << 61).to_bytes(8, "big")])
+def test_a_place_that_nobody_has_come_to_is_no_end_and_raises_no_clock(
+    cluster: LocalCluster, number: bytes
+) -> None:
+    async def run() -> tuple[ordercast.Cut, ordercast.Cut]:
+        async with ordercast.connect(*cluster.gateways) as oc:
+            before = await oc.cut(ALL)
+            with pytest.raises(errors.InvalidArgument, match="no cut"):
+                await until(cluster.gateways[0], ALL, ordercast.Cut(number + before.order_key[8:]))
+            return before, await oc.cut(ALL)
+
+    before, after = in_time(run())
+    assert int.from_bytes(after.order_key[:8], "big") < int.from_bytes(before.order_key[:8], "big") + 1000
+
+
+def test_a_cut_of_other_groups_is_an_end_too(cluster: LocalCluster) -> None:
+    publish(cluster, sets_of(20), "others-")
+
+    async def run() -> list[ordercast.AsyncMergedDelivery]:
+        async with ordercast.connect(*cluster.gateways) as oc:
+            return await until(cluster.gateways[0], ["m-c"], await oc.cut(["m-a"]))
+
+    assert in_time(run())
+
+
 # ------------------------------------------------------------------------------------------ cursors
 
 

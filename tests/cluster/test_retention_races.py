@@ -220,7 +220,11 @@ async def race(cluster: LocalCluster) -> tuple[Verdict, list[Subscriber], list[s
             task.cancel()
         ended = await asyncio.gather(*watching, *reading, *producing, return_exceptions=True)
     with grpc.insecure_channel(cluster.gateways[0]) as channel:
-        groups = GatewayServiceStub(channel).DescribeCluster(DescribeClusterRequest(), timeout=10).groups
+        groups = (
+            GatewayServiceStub(channel)
+            .DescribeCluster(DescribeClusterRequest(shared_groups=True), timeout=10)
+            .groups
+        )
     for group in groups:
         load.evidence.logs[group.id] = {"witnesses": witnesses[group_name(group.id)].log()}
     verdict = audit(load.evidence)

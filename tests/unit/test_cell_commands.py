@@ -9,8 +9,10 @@ from typer.testing import CliRunner, Result
 
 from ordercast.cli import cell, group, node, output, rebalance, status, waiting
 from ordercast.cli.connection import GATEWAY_VARIABLE
-from ordercast.client.errors import FailedPrecondition, InvalidArgument, NotFound
+from ordercast.client import creating
+from ordercast.client.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 from ordercast.client.sync import connect_sync
+from ordercast.gateway import administration
 from ordercast.local.cluster import wait_until
 from ordercast.v1.membership_pb2 import CreateDomain, DeleteGroup, RemoveGroup
 from tests.unit.admin_gateway import running
@@ -71,7 +73,8 @@ def test_groups_that_share_a_cell_are_shown_with_what_their_cell_has(gateway):
     assert (found["a"], found["b"]) == (IN_CELL, IN_CELL)
     assert found["c"][0] is None
     with connect_sync(gateway.address) as client:
-        cluster = client.cluster()
+        assert [one.name for one in client.cluster().groups] == ["c"]
+        cluster = client.cluster(shared_groups=True)
         assert {one.name: one.cell for one in cluster.groups} == {"a": "cell-1#1", "b": "cell-1#1", "c": ""}
         assert [(one.cell.name, one.groups) for one in cluster.cells] == [("cell-1", 2)]
         a = client.describe_group("a").group
@@ -93,6 +96,23 @@ def test_whoever_makes_a_group_says_where_it_lives(gateway):
     assert "the group c has a cell to itself" in refused.stderr
     assert run("group", "create", "g", "--with", "a", "--shared").exit_code == 2
     assert run("group", "create", "a", "--shared", "--if-missing").exit_code == 0
+
+
+def test_many_groups_are_made_and_listed_in_pieces(gateway, monkeypatch):
+    monkeypatch.setattr(creating, "CREATED_AT_ONCE", 3)
+    monkeypatch.setattr(administration, "GROUPS_TOLD_MAX", 2)
+    names = [f"many-{number}" for number in range(8)]
+    with connect_sync(gateway.address) as client:
+        assert client.create_groups(names) == 8
+        assert client.create_groups([*names, "many-9"], exist_ok=True) == 1
+        with pytest.raises(AlreadyExists):
+            client.create_groups(["many-8", "many-9"])
+        there = [group.name for group in client.groups()]
+        assert there == ["a", "b", "c", *names, "many-9"]
+        assert [group.name for group in client.groups("other")] == []
+        assert client.create_group("many-1", shared=True, exist_ok=True).name == "many-1"
+    found = document("group", "list")
+    assert [one["name"] for one in found] == there
 
 
 def test_beside_a_group_of_another_domain_is_in_that_domain(gateway):

@@ -282,7 +282,7 @@ def test_a_group_that_shares_its_cell_is_found_by_its_address_and_described_like
     directory = heard(state(9, cells=[c], groups=[light("a", 2, c, revision=4), group("own", 3)], group_last=3))
     a, own = directory.group_by_name["a"], directory.group_by_name["own"]
     assert (directory.address_of(a), directory.address_of(own)) == ("cell-1#1/a#2", "own#3")
-    assert directory.group_at("cell-1#1/a#2") is a
+    assert directory.group_at("cell-1#1/a#2") == a
     assert directory.group_at("own#3") is own
     for wrong in ("a#2", "cell-2#9/a#2", "cell-1#1/own#3", "cell-1#1", ""):
         assert directory.group_at(wrong) is None

@@ -321,7 +321,7 @@ def test_one_reply_for_two_streams_is_translated_once():
 
 def test_a_reply_about_a_group_that_is_gone_meanwhile_has_no_token():
     node = make_node()
-    node.directory.groups.clear()
+    node.directory.group_by_name.clear()
     reply = Translation(node).to_client(PublishReply(groups=["a#1"], session=CLOCK), None)
     assert (list(reply.groups), reply.session) == (["a"], b"")
 

@@ -1,10 +1,12 @@
 """Groups that share cells: where they live, what is done to their cells, and how they go."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
+from ordercast.core.group_table import GroupTable
 from ordercast.membership import settings as limits
 from ordercast.membership.cells import cells_wanted
 from ordercast.membership.population import Population
@@ -18,6 +20,7 @@ from ordercast.v1.membership_pb2 import (
     CommandResult,
     CreateDomain,
     CreateGroup,
+    CreateGroups,
     DeleteGroup,
     DrainNode,
     Group,
@@ -158,7 +161,19 @@ def test_nobody_lives_beside_a_group_that_is_not_there(cluster):
     cluster.refused(cluster.group("y", beside="nobody"), "no group 'nobody'", code=Code.NOT_FOUND)
 
 
-@pytest.mark.parametrize("wishes", [{"own_cell": True, "shared": True}, {"beside": "x", "shared": True}])
+def test_a_new_cell_is_one_that_others_may_share(cluster):
+    cluster.shared("x")
+    for number, name in enumerate("yz", 2):
+        assert cluster.group(name, new_cell=True).code == Code.OK
+        assert cluster.cell_of(name).name == f"cell-{number}"
+    assert cluster.group("w", beside="y").code == Code.OK
+    assert cluster.cell_of("w").name == "cell-2"
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [{"own_cell": True, "shared": True}, {"beside": "x", "shared": True}, {"new_cell": True, "shared": True}],
+)
 def test_a_group_lives_in_one_place(cluster, wishes):
     cluster.shared("x")
     cluster.refused(cluster.group("y", **wishes), "one of them", code=Code.INVALID_ARGUMENT)
@@ -307,13 +322,17 @@ def test_a_group_goes_when_nobody_names_it_and_its_cell_stays():
 # ------------------------------------------------------------------------------------------------- many of them
 
 
-class Unwalkable(dict[str, Group]):
+class Unwalkable(GroupTable):
     """Whoever goes through all of it is caught."""
+
+    def __init__(self, groups: GroupTable) -> None:
+        super().__init__()
+        self._kept = groups._kept
 
     def walk(self, *args: object) -> Any:
         raise AssertionError("somebody goes through all groups")
 
-    __iter__ = keys = values = items = walk
+    __iter__ = keys = values = items = names_from = as_field = walk
 
 
 def test_nothing_that_is_done_for_one_group_goes_through_all_of_them():
@@ -335,6 +354,34 @@ def test_nothing_that_is_done_for_one_group_goes_through_all_of_them():
     # The check is able to fail:
     with pytest.raises(AssertionError, match="goes through all"):
         state.to_bytes()
+
+
+def test_groups_are_made_together_all_of_them_or_none(cluster):
+    many = partial(CreateGroups, like=CreateGroup(shared=True))
+    result = cluster.do(create_groups=many(names=["p", "q", "r"]))
+    assert (result.created, result.group.name) == (3, "r")
+    assert {cluster.cell_of(name).name for name in "pqr"} == {"cell-1"}
+    for names, text, code in (
+        (["s", "q"], "there is a group q", Code.ALREADY_EXISTS),
+        (["s", "no name"], "no name", Code.INVALID_ARGUMENT),
+        ([], "1 to 256 groups", Code.INVALID_ARGUMENT),
+        ([f"n{number}" for number in range(257)], "1 to 256 groups", Code.INVALID_ARGUMENT),
+    ):
+        cluster.refused(cluster.do(create_groups=many(names=names)), text, code=code)
+    assert "s" not in cluster.state.groups
+    result = cluster.do(create_groups=many(names=["s", "q", "s"], exist_ok=True))
+    assert result.created == 1
+    apart = CreateGroups(like=CreateGroup(own_cell=True), names=["t"])
+    cluster.refused(cluster.do(create_groups=apart), "share cells", code=Code.INVALID_ARGUMENT)
+    beside = CreateGroups(like=CreateGroup(beside="p"), names=["t", "u"])
+    assert cluster.do(create_groups=beside).created == 2
+
+
+def test_groups_that_are_made_together_have_a_bound(cluster, monkeypatch):
+    monkeypatch.setattr(limits, "GROUPS_MAX", 3)
+    create = CreateGroups(like=CreateGroup(shared=True), names=["p", "q", "r"])
+    cluster.refused(cluster.do(create_groups=create), "3 more do not fit", code=Code.RESOURCE_EXHAUSTED)
+    assert "p" not in cluster.state.groups
 
 
 def test_what_is_placed_has_a_bound_of_its_own(cluster, monkeypatch):

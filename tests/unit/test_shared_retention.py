@@ -52,9 +52,8 @@ class Cell:
         cell = Group(id=CELL, name=CELL, is_cell=True, replicas=["n1"], domain="d")
         directory = SimpleNamespace(
             cells={CELL: cell},
-            groups=self.groups,
+            limited=self.groups,
             domains={"d": SimpleNamespace(protocol="p")},
-            revision=1,
             is_gone=self.removed.__contains__,
         )
         machine = SimpleNamespace(replicas={CELL: self})
@@ -132,7 +131,6 @@ class Cell:
     def keep(self, group: str, *, bytes_: int = 0, age_s: int = 0) -> None:
         limited = self.groups[group.partition("/")[2]]
         limited.retention.bytes, limited.retention.age_s = bytes_, age_s
-        self.node.directory.revision += 1
 
     def rows(self) -> int:
         with self.disk.storage.reading() as txn:

@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ordercast.bench.plan import CAUSAL, DEFAULT, FIXED_IN_FLIGHT, GROUPS_PREFIX, ONE, RANDOM_SETS, SAME, BenchPlan
+from ordercast.bench.plan import (
+    CAUSAL,
+    CELLS_SIX,
+    DEFAULT,
+    FIXED_IN_FLIGHT,
+    GROUPS_PREFIX,
+    ONE,
+    RANDOM_SETS,
+    SAME,
+    BenchPlan,
+)
 from ordercast.bench.rows import BenchRow, Replay
 from ordercast.bench.systems import OWN
 
@@ -76,7 +86,12 @@ def _random_sets(figures: Figures) -> list[Goal]:
         if producers > 1:
             own_s, etcd_s = both(cpu, pattern)
             found.append(at_most(f"{pattern}: server CPU s/10k, half of etcd's", own_s, 0.5, etcd_s))
-    return found
+    own, etcd = both(rate, CELLS_SIX)
+    return [
+        *found,
+        at_least(f"{CELLS_SIX}: messages/s, not below etcd's", own, 1, etcd),
+        at_least(f"{CELLS_SIX}: messages/s, 2 x etcd's", own, 2, etcd, is_stretch=True),
+    ]
 
 
 def _against_peers(figures: Figures) -> list[Goal]:

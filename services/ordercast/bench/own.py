@@ -32,18 +32,20 @@ def running_cluster(
     with LocalCluster(directory, nodes=plan.nodes, options=options) as cluster:
         cluster.start()
         cluster.wait_healthy()
-        create_all(cluster, plan, pattern.groups)
+        create_all(cluster, plan, pattern)
         yield cluster
         cluster.stop()
 
 
-def create_all(cluster: LocalCluster, plan: BenchPlan, groups: Groups) -> None:
+def create_all(cluster: LocalCluster, plan: BenchPlan, pattern: Pattern) -> None:
     """The groups, in a domain with the plan's protocol."""
+    groups = pattern.groups
     domain = ""
     if plan.protocol != DEFAULT:
         domain = DOMAIN
         create_domain(cluster.gateways, domain, plan.protocol, plan.settings)
-    create_groups(cluster.gateways, groups, plan.replicas, domain, shared=groups if plan.shared else ())
+    shared = groups if plan.shared or pattern.cells else ()
+    create_groups(cluster.gateways, groups, plan.replicas, domain, shared=shared, cells=pattern.cells or 1)
 
 
 @contextmanager
@@ -168,5 +170,9 @@ async def log_ends(servers: Servers, pattern: Pattern) -> LogEnds:
         described = await asyncio.gather(
             *(stub.DescribeGroup(DescribeGroupRequest(name=name), timeout=CALL_S_MAX) for name in pattern.groups)
         )
-    logs = [max((r.log for r in group.replicas), key=lambda log: log.position) for group in described]
-    return LogEnds(sum(log.next_offset for log in logs), sum(log.position for log in logs))
+    logs = {
+        group.group.name: max((r.log for r in group.replicas), key=lambda log: log.position) for group in described
+    }
+    # Groups that share a cell have its envelopes in common.
+    envelopes = {group.group.cell or group.group.id: logs[group.group.name].position for group in described}
+    return LogEnds(sum(log.next_offset for log in logs.values()), sum(envelopes.values()))

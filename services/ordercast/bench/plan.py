@@ -17,6 +17,9 @@ GROUPS_PREFIX = "groups-"
 ONE = "one"
 #: Each message to a few of many groups, chosen at random: by the name, producers, and connections that they share.
 RANDOM_SETS = {"random-64": (64, 64), "random-8": (64, 8), "random-1": (1, 1)}
+#: `cells-6`: random sets as well, of groups that live in so many cells. Producers have a connection each.
+CELLS_PREFIX = "cells-"
+CELLS_SIX = "cells-6"
 #: Messages in flight of patterns that say themselves how many, of all producers together.
 FIXED_IN_FLIGHT = 1024
 
@@ -88,6 +91,8 @@ class Pattern:
     #: Messages without a receipt, of all producers together, if that belongs to the pattern; otherwise it has a
     #: row for each depth.
     in_flight: int | None = None
+    #: Cells that the groups share, one after the other in turn. Otherwise the plan says where they live.
+    cells: int | None = None
 
     def by_connection(self, producers: int) -> list[list[int]]:
         """The numbers of that many producers, for each connection."""
@@ -114,16 +119,22 @@ def pattern_named(name: str, plan: BenchPlan) -> Pattern:
         groups = group_names(MANY_GROUPS)
         sets = tuple(random_few(groups, seed) for seed in range(producers))
         return Pattern(name, groups, sets, connections, FIXED_IN_FLIGHT)
+    if name.startswith(CELLS_PREFIX):
+        producers, connections = RANDOM_SETS["random-64"]
+        cells = int(name.removeprefix(CELLS_PREFIX))
+        groups = group_names(max(MANY_GROUPS, cells))
+        sets = tuple(random_few(groups, seed) for seed in range(producers))
+        return Pattern(name, groups, sets, connections, FIXED_IN_FLIGHT, cells)
     groups = group_names(int(name.removeprefix(GROUPS_PREFIX)))
     return Pattern(name, groups, tuple(((group,),) for group in groups), in_flight=FIXED_IN_FLIGHT)
 
 
 def is_pattern(name: str) -> bool:
     """
-    >>> is_pattern("groups-64"), is_pattern("groups-0"), is_pattern("groups")
-    (True, False, False)
+    >>> is_pattern("groups-64"), is_pattern("groups-0"), is_pattern("groups"), is_pattern("cells-6")
+    (True, False, False, True)
     """
-    count = name.removeprefix(GROUPS_PREFIX)
+    count = name.removeprefix(GROUPS_PREFIX).removeprefix(CELLS_PREFIX)
     is_count = count != name and count.isascii() and count.isdecimal() and int(count) > 0
     return is_count or name in (SAME, RANDOM, *RANDOM_SETS)
 

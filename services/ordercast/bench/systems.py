@@ -10,7 +10,7 @@ from typing import Any
 from ordercast.bench import own
 from ordercast.bench.meter import Meter
 from ordercast.bench.peers import etcd, nats
-from ordercast.bench.plan import RANDOM_SETS, SAME, BenchPlan, Pattern
+from ordercast.bench.plan import CELLS_SIX, RANDOM_SETS, SAME, BenchPlan, Pattern
 from ordercast.bench.servers import Servers
 
 #: Runs the servers, with their data in the directory, ready for clients.
@@ -33,7 +33,7 @@ class PeerSystem(System):
 
 OWN = "ordercast"
 PEERS = {
-    "etcd": PeerSystem(etcd.running, etcd.produce, (*RANDOM_SETS, SAME)),
+    "etcd": PeerSystem(etcd.running, etcd.produce, (*RANDOM_SETS, CELLS_SIX, SAME)),
     "nats": PeerSystem(nats.running, nats.produce, (SAME,)),
 }
 SYSTEMS: dict[str, System] = {OWN: System(own.running, own.produce), **PEERS}

@@ -36,7 +36,7 @@ def run(directory: Path, plan: BenchPlan, pattern: Pattern, beside: str) -> list
     with LocalCluster(directory, nodes=plan.nodes) as cluster:
         cluster.start()
         cluster.wait_healthy()
-        own.create_all(cluster, plan, pattern.groups)
+        own.create_all(cluster, plan, pattern)
         create_groups(cluster.gateways, [beside], plan.replicas)
         groups = {OWN: pattern.groups[0], beside: beside}
         rows = in_process_of_its_own(measure, own.servers_of(cluster), plan, pattern, groups)

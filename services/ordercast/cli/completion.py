@@ -7,6 +7,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import typer
@@ -15,12 +16,14 @@ from ordercast.cli.connection import GATEWAY_DEFAULT, Connection, connection_of
 
 #: Of all that is asked for one completion.
 TIMEOUT_S = 0.5
+#: More groups than this help nobody to choose.
+OFFERED_MAX = 200
 
 Ask = Callable[[Any, float], Iterable[Any]]
 
 
 def groups(context: typer.Context, incomplete: str) -> list[str]:
-    return _beginning_with(incomplete, _names(context, _ask_groups))
+    return _beginning_with(incomplete, _names(context, partial(_ask_groups, incomplete)))
 
 
 def cells(context: typer.Context, incomplete: str) -> list[str]:
@@ -36,7 +39,7 @@ def group_list(context: typer.Context, incomplete: str) -> list[str]:
     """Complete the last group of a list such as `a,b`. Those before it are not offered again."""
     before, comma, last = incomplete.rpartition(",")
     given = before.split(",")
-    found = _beginning_with(last, _names(context, _ask_groups))
+    found = _beginning_with(last, _names(context, partial(_ask_groups, last)))
     return [f"{before}{comma}{name}" for name in found if name not in given]
 
 
@@ -61,10 +64,10 @@ def cursors(context: typer.Context, incomplete: str) -> list[str]:
     return _beginning_with(incomplete, _names(context, ask)) if group else []
 
 
-def _ask_groups(stub: Any, timeout_s: float) -> Iterable[Any]:
+def _ask_groups(prefix: str, stub: Any, timeout_s: float) -> Iterable[Any]:
     from ordercast.v1.gateway_pb2 import ListGroupsRequest
 
-    return stub.ListGroups(ListGroupsRequest(), timeout=timeout_s).groups
+    return stub.ListGroups(ListGroupsRequest(prefix=prefix, limit=OFFERED_MAX), timeout=timeout_s).groups
 
 
 def _ask_cells(stub: Any, timeout_s: float) -> Iterable[Any]:

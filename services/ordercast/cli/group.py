@@ -58,6 +58,7 @@ Beside = Annotated[
     ),
 ]
 OwnCell = Annotated[bool, typer.Option("--own-cell", help="In a cell to itself; so it is by default.")]
+NewCell = Annotated[bool, typer.Option("--new-cell", help="In a new cell, which other groups may share.")]
 #: What has replicas that change.
 Placed = Annotated[
     str,
@@ -94,6 +95,7 @@ def create(
     shared: Shared = False,
     with_: Beside = "",
     own_cell: OwnCell = False,
+    new_cell: NewCell = False,
     if_missing: Annotated[
         bool, typer.Option("--if-missing", help="A group that is there already stays as it is, and is no error.")
     ] = False,
@@ -108,8 +110,9 @@ def create(
     `ordercast group create orders --replicas 5 --retention-age 7d` ·
     `ordercast group create orders-eu --with orders`
     """
-    if sum((shared, bool(with_), own_cell)) > 1:
-        raise typer.BadParameter("at most one of --shared, --with and --own-cell says where a group lives")
+    if sum((shared, bool(with_), own_cell, new_cell)) > 1:
+        wishes = "--shared, --with, --own-cell and --new-cell"
+        raise typer.BadParameter(f"at most one of {wishes} says where a group lives")
     from ordercast.v1.membership_pb2 import Retention
 
     retention = Retention(bytes=retention_bytes, age_s=seconds(retention_age))
@@ -127,6 +130,7 @@ def create(
                     shared=shared,
                     beside=with_,
                     own_cell=own_cell,
+                    new_cell=new_cell,
                     exist_ok=if_missing,
                 )
                 created.append(group)

@@ -12,10 +12,17 @@ Besides the errors that every call may end with (`Unavailable`, `DeadlineExceede
 import asyncio
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeVar
 
-from ordercast.client.creating import Calls, creating_domain, creating_group, creation_of_domain
+from ordercast.client.creating import (
+    Calls,
+    creating_domain,
+    creating_group,
+    creation_of_domain,
+    creations,
+    group_like,
+)
 from ordercast.client.errors import AlreadyExists, InvalidArgument
 from ordercast.client.types import Start, checked_start
 from ordercast.v1.gateway_pb2 import (
@@ -128,6 +135,7 @@ class AsyncAdmin:
         shared: bool = False,
         beside: str = "",
         own_cell: bool = False,
+        new_cell: bool = False,
         exist_ok: bool = False,
     ) -> Group:
         """In the domain "default" if none is given; 0 replicas means as many as there are nodes, at most three.
@@ -137,7 +145,8 @@ class AsyncAdmin:
         being deleted is made anew when it is gone. One of another domain is `AlreadyExists` all the same.
 
         At most one of these says where it lives: `shared`, in a cell with other groups of its domain, which makes
-        it cheap; `beside` a group that shares its cell, in the same one; `own_cell`, in a cell to itself.
+        it cheap; `beside` a group that shares its cell, in the same one; `own_cell`, in a cell to itself;
+        `new_cell`, in a new one, which others may share.
         """
         request = CreateGroupRequest(
             name=name,
@@ -148,13 +157,42 @@ class AsyncAdmin:
             shared=shared,
             beside=beside,
             own_cell=own_cell,
+            new_cell=new_cell,
         )
         return await self._created(creating_group(request, exist_ok=exist_ok))
 
+    async def create_groups(
+        self,
+        names: Iterable[str],
+        *,
+        domain: str = "",
+        replicas: int = 0,
+        retention: Retention | None = None,
+        settings: Mapping[str, str] | None = None,
+        beside: str = "",
+        exist_ok: bool = False,
+    ) -> int:
+        """Groups that share cells, many at a time. Returns how many there were not yet; see `create_group`."""
+        like = group_like(domain, replicas, retention, settings, beside)
+        created = 0
+        for request in creations(names, like, exist_ok=exist_ok):
+            created += (await self._call("CreateGroups", request)).created
+        return created
+
     async def groups(self, domain: str = "") -> list[Group]:
         """Of all domains, if none is given."""
-        answer = await self._call("ListGroups", ListGroupsRequest(domain=domain))
-        return list(answer.groups)
+        return [group async for group in self.iter_groups(domain)]
+
+    async def iter_groups(self, domain: str = "") -> AsyncIterator[Group]:
+        """By name, page by page: there may be very many."""
+        request = ListGroupsRequest(domain=domain)
+        while True:
+            answer = await self._call("ListGroups", request)
+            for group in answer.groups:
+                yield group
+            if not answer.more:
+                return
+            request.after = answer.groups[-1].name
 
     async def describe_group(self, name: str) -> DescribeGroupResponse:
         """The group, and each replica as it describes itself."""
@@ -210,9 +248,13 @@ class AsyncAdmin:
         answer: DescribeWaitingResponse = await self._call("DescribeWaiting", request)
         return answer
 
-    async def cluster(self) -> DescribeClusterResponse:
-        """Nodes, domains and groups, as the gateway that answers knows them."""
-        answer: DescribeClusterResponse = await self._call("DescribeCluster", DescribeClusterRequest())
+    async def cluster(self, *, shared_groups: bool = False) -> DescribeClusterResponse:
+        """Nodes, domains, cells, and groups that have one to themselves, as the gateway that answers knows them.
+
+        There may be very many groups that share cells: they are told only to who asks for them.
+        """
+        request = DescribeClusterRequest(shared_groups=shared_groups)
+        answer: DescribeClusterResponse = await self._call("DescribeCluster", request)
         return answer
 
     # ------------------------------------------------------------------------------------- replicas, nodes
@@ -327,6 +369,7 @@ class SyncAdmin:
         shared: bool = False,
         beside: str = "",
         own_cell: bool = False,
+        new_cell: bool = False,
         exist_ok: bool = False,
     ) -> Group:
         """In the domain "default" if none is given; 0 replicas means as many as there are nodes, at most three.
@@ -336,7 +379,8 @@ class SyncAdmin:
         being deleted is made anew when it is gone. One of another domain is `AlreadyExists` all the same.
 
         At most one of these says where it lives: `shared`, in a cell with other groups of its domain, which makes
-        it cheap; `beside` a group that shares its cell, in the same one; `own_cell`, in a cell to itself.
+        it cheap; `beside` a group that shares its cell, in the same one; `own_cell`, in a cell to itself;
+        `new_cell`, in a new one, which others may share.
         """
         request = CreateGroupRequest(
             name=name,
@@ -347,13 +391,41 @@ class SyncAdmin:
             shared=shared,
             beside=beside,
             own_cell=own_cell,
+            new_cell=new_cell,
         )
         return self._created(creating_group(request, exist_ok=exist_ok))
 
+    def create_groups(
+        self,
+        names: Iterable[str],
+        *,
+        domain: str = "",
+        replicas: int = 0,
+        retention: Retention | None = None,
+        settings: Mapping[str, str] | None = None,
+        beside: str = "",
+        exist_ok: bool = False,
+    ) -> int:
+        """Groups that share cells, many at a time. Returns how many there were not yet; see `create_group`."""
+        like = group_like(domain, replicas, retention, settings, beside)
+        created = 0
+        for request in creations(names, like, exist_ok=exist_ok):
+            created += self._call("CreateGroups", request).created
+        return created
+
     def groups(self, domain: str = "") -> list[Group]:
         """Of all domains, if none is given."""
-        answer = self._call("ListGroups", ListGroupsRequest(domain=domain))
-        return list(answer.groups)
+        return list(self.iter_groups(domain))
+
+    def iter_groups(self, domain: str = "") -> Iterator[Group]:
+        """By name, page by page: there may be very many."""
+        request = ListGroupsRequest(domain=domain)
+        while True:
+            answer = self._call("ListGroups", request)
+            yield from answer.groups
+            if not answer.more:
+                return
+            request.after = answer.groups[-1].name
 
     def describe_group(self, name: str) -> DescribeGroupResponse:
         """The group, and each replica as it describes itself."""
@@ -407,9 +479,13 @@ class SyncAdmin:
         answer: DescribeWaitingResponse = self._call("DescribeWaiting", request)
         return answer
 
-    def cluster(self) -> DescribeClusterResponse:
-        """Nodes, domains and groups, as the gateway that answers knows them."""
-        answer: DescribeClusterResponse = self._call("DescribeCluster", DescribeClusterRequest())
+    def cluster(self, *, shared_groups: bool = False) -> DescribeClusterResponse:
+        """Nodes, domains, cells, and groups that have one to themselves, as the gateway that answers knows them.
+
+        There may be very many groups that share cells: they are told only to who asks for them.
+        """
+        request = DescribeClusterRequest(shared_groups=shared_groups)
+        answer: DescribeClusterResponse = self._call("DescribeCluster", request)
         return answer
 
     # ------------------------------------------------------------------------------------- replicas, nodes

@@ -3,17 +3,26 @@
 A driver makes one call after the other, and says what came of it: the answer, or that the name is taken.
 """
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from ordercast.client.errors import AlreadyExists
-from ordercast.v1.gateway_pb2 import CreateDomainRequest, CreateGroupRequest, ListDomainsRequest, ListGroupsRequest
-from ordercast.v1.membership_pb2 import GROUP_STATE_DELETING, Domain, Group
+from ordercast.v1.gateway_pb2 import (
+    CreateDomainRequest,
+    CreateGroupRequest,
+    CreateGroupsRequest,
+    ListDomainsRequest,
+    ListGroupsRequest,
+)
+from ordercast.v1.membership_pb2 import GROUP_STATE_DELETING, Domain, Group, Retention
 
 DOMAIN_DEFAULT = "default"
 #: With `exist_ok`: a gateway hears a moment later of what another one made, and to delete a group takes a while.
 LOOKS_MAX = 100
 LOOK_S = 0.1
+#: Groups that are made by one command.
+CREATED_AT_ONCE = 256
 
 
 class Call(NamedTuple):
@@ -51,8 +60,32 @@ def creating_group(request: CreateGroupRequest, *, exist_ok: bool) -> Calls[Grou
     def existing(answer: Any) -> Group | None:
         return existing_group(answer.groups, request)
 
-    create, look = Call("CreateGroup", request), Call("ListGroups", ListGroupsRequest())
+    create, look = (
+        Call("CreateGroup", request),
+        Call("ListGroups", ListGroupsRequest(prefix=request.name, limit=1)),
+    )
     return _creating(create, lambda answer: answer.group, look if exist_ok else None, existing)
+
+
+def group_like(
+    domain: str, replicas: int, retention: Retention | None, settings: Mapping[str, str] | None, beside: str
+) -> CreateGroupRequest:
+    """What groups that are made together have in common."""
+    return CreateGroupRequest(
+        domain=domain,
+        replicas=replicas,
+        retention=retention,
+        settings=settings,
+        beside=beside,
+        shared=not beside,
+    )
+
+
+def creations(names: Iterable[str], like: CreateGroupRequest, *, exist_ok: bool) -> Iterator[CreateGroupsRequest]:
+    """As many at a time as one command takes."""
+    left = iter(names)
+    while some := list(islice(left, CREATED_AT_ONCE)):
+        yield CreateGroupsRequest(like=like, names=some, exist_ok=exist_ok)
 
 
 def _creating(

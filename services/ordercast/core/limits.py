@@ -61,6 +61,8 @@ UNKNOWN_BYTES_MAX = 4 << 10
 
 #: What a name and a length before each value take, at most.
 _FIELD_BYTES = 12
+#: Groups that one command makes.
+CREATED_MAX = 256
 _CHARACTER_BYTES = 4
 _NEVER = 1 << 62
 
@@ -82,7 +84,7 @@ _NAMES = {
     "SubscribeLiveRequest": "group replica",
     "CreateDomainRequest": "name protocol",
     "CreateGroupRequest": "name domain beside",
-    "ListGroupsRequest": "domain",
+    "ListGroupsRequest": "domain after prefix",
     "ListCellsRequest": "domain",
     "DescribeGroupRequest": "name",
     "DeleteGroupRequest": "name",
@@ -156,6 +158,34 @@ def request_bytes_max(envelope_bytes_max: int, groups_max: int) -> int:
     return envelope_bytes_max + around + UNKNOWN_BYTES_MAX
 
 
+#: What processes say to each other.
+_BETWEEN_PROCESSES: dict[str, Limit] = {
+    "Command": COMMAND_BYTES_MAX,
+    "RegisterNode.services": Many(NODES_MAX, ID_CHARACTERS_MAX),
+    "RegisterNode.protocols": Many(NODES_MAX, ID_CHARACTERS_MAX),
+    "RegisterNode.peer_address": ADDRESS_CHARACTERS_MAX,
+    "RegisterNode.client_address": ADDRESS_CHARACTERS_MAX,
+    "MoveCursors.cursors": Many(NODES_MAX),
+    "AdvanceRequest.cells": Many(GROUPS_MAX, ID_CHARACTERS_MAX),
+    "CreateGroups.names": Many(CREATED_MAX, ID_CHARACTERS_MAX),
+    "RecordStarted.members": Many(NODES_MAX, ID_CHARACTERS_MAX),
+    "RecordLost.groups": Many(GROUPS_MAX, ID_CHARACTERS_MAX),
+    "RaiseLevel.incarnations": Many(NODES_MAX),
+    "DefineView.members": Many(NODES_MAX, ID_CHARACTERS_MAX),
+    "DefineView.incarnations": Many(NODES_MAX),
+    "DefineView.leaving": Many(NODES_MAX, ID_CHARACTERS_MAX),
+    "HeartbeatRequest": HEARTBEAT_BYTES_MAX,
+    "HeartbeatRequest.clear_of": Many(GROUPS_MAX, ID_CHARACTERS_MAX),
+    "HeartbeatRequest.damaged": Many(GROUPS_MAX, ID_CHARACTERS_MAX),
+    "HeartbeatRequest.protocols": Many(NODES_MAX, ID_CHARACTERS_MAX),
+    "NoteProtocols.protocols": Many(NODES_MAX, ID_CHARACTERS_MAX),
+    "HeartbeatRequest.progress": Many(GROUPS_MAX),
+    "Hello.members": Many(NODES_MAX, ADDRESS_CHARACTERS_MAX + ID_CHARACTERS_MAX),
+    "InjectRequest.deaf_to": Many(NODES_MAX, ID_CHARACTERS_MAX),
+    "InjectRequest.mute_to": Many(NODES_MAX, ID_CHARACTERS_MAX),
+}
+
+
 def table(
     payload_bytes_max: int = PAYLOAD_BYTES_MAX,
     envelope_bytes_max: int = PAYLOAD_BYTES_MAX,
@@ -190,6 +220,7 @@ def table(
         "PublishStreamRequest.locate": Many(LOCATED_MAX, name),
         "SubscribeStart.groups": Many(MERGED_GROUPS_MAX, name),
         "CutRequest.groups": Many(MERGED_GROUPS_MAX, name),
+        "CreateGroupsRequest.names": Many(CREATED_MAX, name),
     }
     publishing["PublishStreamRequest"] = FRAME_BYTES_MAX + of_request
     names = _each(_NAMES, name)
@@ -199,31 +230,7 @@ def table(
     for owner in ("CreateDomainRequest", "CreateGroupRequest", "CreateDomain", "CreateGroup"):
         settings[f"{owner}.settings"] = Many(SETTINGS_MAX)
         settings[f"{owner}.SettingsEntry.key"] = settings[f"{owner}.SettingsEntry.value"] = setting
-    peers: dict[str, Limit] = {
-        "Command": COMMAND_BYTES_MAX,
-        "RegisterNode.services": Many(NODES_MAX, id_),
-        "RegisterNode.protocols": Many(NODES_MAX, id_),
-        "RegisterNode.peer_address": ADDRESS_CHARACTERS_MAX,
-        "RegisterNode.client_address": ADDRESS_CHARACTERS_MAX,
-        "MoveCursors.cursors": Many(NODES_MAX),
-        "AdvanceRequest.cells": Many(GROUPS_MAX, id_),
-        "RecordStarted.members": Many(NODES_MAX, id_),
-        "RecordLost.groups": Many(GROUPS_MAX, id_),
-        "RaiseLevel.incarnations": Many(NODES_MAX),
-        "DefineView.members": Many(NODES_MAX, id_),
-        "DefineView.incarnations": Many(NODES_MAX),
-        "DefineView.leaving": Many(NODES_MAX, id_),
-        "HeartbeatRequest": HEARTBEAT_BYTES_MAX,
-        "HeartbeatRequest.clear_of": Many(GROUPS_MAX, id_),
-        "HeartbeatRequest.damaged": Many(GROUPS_MAX, id_),
-        "HeartbeatRequest.protocols": Many(NODES_MAX, id_),
-        "NoteProtocols.protocols": Many(NODES_MAX, id_),
-        "HeartbeatRequest.progress": Many(GROUPS_MAX),
-        "Hello.members": Many(NODES_MAX, ADDRESS_CHARACTERS_MAX + id_),
-        "InjectRequest.deaf_to": Many(NODES_MAX, id_),
-        "InjectRequest.mute_to": Many(NODES_MAX, id_),
-    }
-    ours = {**publishing, **names, **ids, **id_bytes, **settings, **peers}
+    ours = {**publishing, **names, **ids, **id_bytes, **settings, **_BETWEEN_PROCESSES}
     return {**{f"ordercast.v1.{field}": limit for field, limit in ours.items()}, **_OF_GRPC}
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
-from heapq import nsmallest
+from itertools import islice
 
 import grpc
 
@@ -22,6 +22,7 @@ from ordercast.v1.membership_pb2 import (
     CommandResult,
     CreateDomain,
     CreateGroup,
+    CreateGroups,
     Cursor,
     DeleteGroup,
     Group,
@@ -29,6 +30,8 @@ from ordercast.v1.membership_pb2 import (
 )
 
 TIMEOUT_S = 10.0
+#: Groups in one answer: what takes longer keeps messages waiting.
+GROUPS_TOLD_MAX = 1000
 #: So many names of groups in a cell are enough for people.
 CELL_GROUPS_TOLD = 20
 
@@ -75,9 +78,19 @@ class Administration:
         return api.ListDomainsResponse(domains=[domains[name] for name in sorted(domains)])
 
     async def create_group(self, request: api.CreateGroupRequest) -> api.CreateGroupResponse:
-        if request.shared or request.beside:
+        group = (await self._execute(Command(create_group=self._creation(request)))).group
+        return api.CreateGroupResponse(group=self.node.directory.described(group))
+
+    async def create_groups(self, request: api.CreateGroupsRequest) -> api.CreateGroupsResponse:
+        command = CreateGroups(like=self._creation(request.like), names=request.names, exist_ok=request.exist_ok)
+        self._check_may_share()
+        result = await self._execute(Command(create_groups=command))
+        return api.CreateGroupsResponse(created=result.created)
+
+    def _creation(self, request: api.CreateGroupRequest) -> CreateGroup:
+        if request.shared or request.beside or request.new_cell:
             self._check_may_share()
-        command = CreateGroup(
+        return CreateGroup(
             name=request.name,
             # Beside another group it is where that one is.
             domain=request.domain or ("" if request.beside else "default"),
@@ -87,9 +100,8 @@ class Administration:
             own_cell=request.own_cell,
             beside=request.beside,
             shared=request.shared,
+            new_cell=request.new_cell,
         )
-        group = (await self._execute(Command(create_group=command))).group
-        return api.CreateGroupResponse(group=self.node.directory.described(group))
 
     def _check_may_share(self) -> None:
         """A leader with older software would overlook what is asked for."""
@@ -102,14 +114,20 @@ class Administration:
             )
 
     def list_groups(self, request: api.ListGroupsRequest) -> api.ListGroupsResponse:
+        """A page of them, by name."""
         directory = self.node.directory
-        groups = directory.group_by_name
-        chosen = [
-            directory.described(groups[name])
-            for name in sorted(groups)
-            if request.domain in ("", groups[name].domain)
-        ]
-        return api.ListGroupsResponse(groups=chosen)
+        limit = min(request.limit or GROUPS_TOLD_MAX, GROUPS_TOLD_MAX)
+        answer = api.ListGroupsResponse()
+        for name in directory.names_from(max(request.after, request.prefix), behind=request.after):
+            if not name.startswith(request.prefix):
+                break
+            group = directory.group_by_name[name]
+            if request.domain in ("", group.domain):
+                if len(answer.groups) == limit:
+                    answer.more = True
+                    break
+                answer.groups.append(directory.described(group))
+        return answer
 
     async def describe_group(self, request: api.DescribeGroupRequest) -> api.DescribeGroupResponse:
         group = self.node.directory.described(await self.subscribing.group(request.name))
@@ -154,8 +172,9 @@ class Administration:
         if found is None:
             raise Refused(grpc.StatusCode.NOT_FOUND, f"unknown cell {request.name!r}", "UNKNOWN_CELL")
         replicas, learning = await self._describe_everywhere(found.cell)
-        groups = self.node.directory.groups.values()
-        living = nsmallest(CELL_GROUPS_TOLD, (group.name for group in groups if group.cell == found.cell.id))
+        known = self.node.directory.group_by_name
+        names = (name for name in self.node.directory.names_from("") if known[name].cell == found.cell.id)
+        living = list(islice(names, CELL_GROUPS_TOLD))
         return api.DescribeCellResponse(cell=found, replicas=replicas, learners=learning, groups=living)
 
     def _shared_cell(self, name_or_id: str) -> api.Cell | None:
@@ -215,15 +234,18 @@ class Administration:
             ]
         )
 
-    def describe_cluster(self) -> api.DescribeClusterResponse:
+    def describe_cluster(self, request: api.DescribeClusterRequest) -> api.DescribeClusterResponse:
+        """What is placed; groups that share cells only if somebody asks for them."""
         directory = self.node.directory
         nodes = present(directory.nodes)
+        placed = directory.groups if request.shared_groups else directory.apart
+        groups = [directory.described(directory.groups[id_]) for id_ in sorted(placed)]
         return api.DescribeClusterResponse(
             cluster_id=directory.cluster_id,
             revision=directory.revision,
             nodes=nodes,
             domains=[directory.domains[name] for name in sorted(directory.domains)],
-            groups=[directory.described(directory.groups[id_]) for id_ in sorted(directory.groups)],
+            groups=groups,
             cells=self._shared_cells(),
             gateway=self.node.name,
             level=self.node.directory.level,

@@ -46,6 +46,14 @@ class Cuts:
         await _for_each(of_cells, lambda group: self._passes(group, order_key))
         return Place(order_key)
 
+    async def is_reached(self, groups: Sequence[Group], place: Place) -> bool:
+        """Whether the order has come so far in one of these groups.
+
+        Whoever ends at a place lets groups pass it. One that somebody made up would raise all clocks without end.
+        """
+        of_cells = list({cell_of(address_of(group)): group for group in groups}.values())
+        return place.order_key <= max(await _for_each(of_cells, self._reached))
+
     async def _passes(self, group: Group, order_key: bytes) -> None:
         cell = cell_of(address_of(group))
         try:

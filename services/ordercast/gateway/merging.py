@@ -87,6 +87,8 @@ class Merging:
         groups = await self.groups(start)
         place = await self._place(start, groups, context)
         until = place_of(start.until) if start.HasField("until") else None
+        if until is not None:
+            await self._check_until(groups, until)
         if start.stop_at_end:
             until = await self.cuts.cut(groups)
         offsets = await self.cuts.offsets(groups, place)
@@ -165,6 +167,20 @@ class Merging:
         self.subscribing.budgets.set_cursor(context, f"/{domain}", start.cursor)
         await cursors.move(Cursor(domain=domain, name=start.cursor, place=message_of(place)))
         return place
+
+    async def _check_until(self, groups: Sequence[Group], until: places.Place) -> None:
+        """A cut of these groups, or of others of the domain."""
+        key_bytes = protocol_of_domain(self.node, groups[0].domain).traits.key_bytes
+        is_there = len(until.order_key) == key_bytes and await self.cuts.is_reached(groups, until)
+        if not is_there and len(until.order_key) == key_bytes:
+            everywhere = [
+                group for group in self.node.directory.groups.values() if group.domain == groups[0].domain
+            ]
+            described = [self.node.directory.described(group) for group in everywhere]
+            is_there = await self.cuts.is_reached(described, until)
+        if not is_there:
+            message = "the order has not come as far as the place to end at: no cut is there"
+            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, message, "NO_CUT")
 
     async def _start_place(self, start: SubscribeStart, groups: Sequence[Group]) -> places.Place:
         if start.HasField("place"):

@@ -16,7 +16,7 @@ from ordercast.core.cells import cells_of
 from ordercast.core.submission import Groups
 from ordercast.gateway.pressure import Taken
 from ordercast.gateway.refused import Refused
-from ordercast.gateway.rows import Rows
+from ordercast.gateway.rows import Rows, are_all_for
 
 #: Cells, epoch, first sequence, number of messages, open token.
 RequestKey = tuple[Groups, int, int, int, bytes]
@@ -71,9 +71,7 @@ class WaitingRequest:
 
     def is_only_for(self, names: Collection[str]) -> bool:
         """Whether each of its messages is for one of these groups or cells."""
-        return any(cell in names for cell in self.cells) or all(
-            any(name in names for name in target) for target in self.rows.targets
-        )
+        return are_all_for(names, self.cells, self.rows.targets)
 
     def is_ordered_with(self, cells: Groups, unordered: bool) -> bool:
         """Towards a request to other cells."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ordercast.core.submission import Groups
+from ordercast.gateway.rows import are_all_for
 
 if TYPE_CHECKING:
     from ordercast.gateway.producer import WaitingRequest
@@ -32,9 +33,7 @@ class RefusedPlace:
 
     def is_only_for(self, names: Collection[str]) -> bool:
         """Whether each of its messages is for one of these groups or cells."""
-        return any(cell in names for cell in self.cells) or all(
-            any(name in names for name in target) for target in self.targets
-        )
+        return are_all_for(names, self.cells, self.targets)
 
     def overlaps(self, cells: Groups, epoch: int, first: int, end: int) -> bool:
         return (cells, epoch) == (self.cells, self.epoch) and first < self.end and self.first < end

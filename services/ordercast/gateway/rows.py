@@ -5,7 +5,7 @@ cells: then they are numbered by one sequence, and nothing is done here for each
 as many simple ones, and where its rows have to be told apart it becomes these.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -27,6 +27,13 @@ class Rows(NamedTuple):
     #: For which groups: the sets, each once, and in pairs the number of one, and so many messages for it.
     targets: Sequence[Groups]
     runs: Sequence[int]
+
+
+def are_all_for(names: Collection[str], cells: Groups, targets: Sequence[Groups]) -> bool:
+    """Whether each message that is for one of these targets is for one of the named groups or cells."""
+    if any(cell in names for cell in cells):
+        return True
+    return all(any(group in names for group in target) for target in targets)
 
 
 def count_of(request: PublishRequest) -> int:

@@ -66,6 +66,10 @@ class GatewayServer(GatewayServiceServicer):
         async with self.budgets.command(context):
             return await self.admin.create_group(request)
 
+    async def CreateGroups(self, request: api.CreateGroupsRequest, context: Any) -> api.CreateGroupsResponse:
+        async with self.budgets.command(context):
+            return await self.admin.create_groups(request)
+
     async def ListGroups(self, request: api.ListGroupsRequest, context: Any) -> api.ListGroupsResponse:
         return self.admin.list_groups(request)
 
@@ -104,7 +108,7 @@ class GatewayServer(GatewayServiceServicer):
     async def DescribeCluster(
         self, request: api.DescribeClusterRequest, context: Any
     ) -> api.DescribeClusterResponse:
-        return self.admin.describe_cluster()
+        return self.admin.describe_cluster(request)
 
     async def DescribeWaiting(
         self, request: api.DescribeWaitingRequest, context: Any

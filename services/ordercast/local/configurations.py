@@ -71,5 +71,5 @@ def text_of(group: Group) -> str:
 def cluster_of(gateways: Sequence[str], timeout_s: float = CALL_S_MAX) -> DescribeClusterResponse | None:
     """As some gateway sees it; None if nobody answers."""
     with contextlib.suppress(OrdercastError), ordercast.connect_sync(*gateways, timeout=timeout_s) as connection:
-        return connection.cluster()
+        return connection.cluster(shared_groups=True)
     return None

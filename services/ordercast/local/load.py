@@ -249,7 +249,9 @@ def collect_logs(
         stub = GatewayServiceStub(channel)
         while True:
             is_last = time.monotonic() >= deadline
-            cluster = stub.DescribeCluster(DescribeClusterRequest(), timeout=CALL_S_MAX, wait_for_ready=True)
+            cluster = stub.DescribeCluster(
+                DescribeClusterRequest(shared_groups=True), timeout=CALL_S_MAX, wait_for_ready=True
+            )
             try:
                 _collect(stub, cluster, evidence, groups)
                 if is_last or all(_is_read(stub, id_, evidence) for id_ in evidence.ordered_within()):
@@ -337,7 +339,9 @@ def wait_for_equal_logs(address: str, timeout_s: float) -> None:
     with grpc.insecure_channel(address) as channel:
         stub = GatewayServiceStub(channel)
         while time.monotonic() < deadline:
-            cluster = stub.DescribeCluster(DescribeClusterRequest(), timeout=CALL_S_MAX, wait_for_ready=True)
+            cluster = stub.DescribeCluster(
+                DescribeClusterRequest(shared_groups=True), timeout=CALL_S_MAX, wait_for_ready=True
+            )
             if all(has_equal_logs(stub, group) for group in cluster.groups):
                 return
             time.sleep(LOOK_S)

@@ -111,7 +111,7 @@ class Changes:
             connection.drain_node(name, draining=False)
             self.note("undrain", [name])
             del self.drained[name]
-        cluster = connection.cluster()
+        cluster = connection.cluster(shared_groups=True)
         if not self.drained and self.random.random() < DRAIN_CHANCE:
             self._drain(connection, self.random.choice(sorted(node.name for node in cluster.nodes)))
             return
@@ -159,7 +159,7 @@ class Changes:
             while unfinished and time.monotonic() < deadline:
                 time.sleep(LOOK_S)
                 with contextlib.suppress(OrdercastError):
-                    cluster = connection.cluster()
+                    cluster = connection.cluster(shared_groups=True)
                     drained = [node.name for node in cluster.nodes if node.draining]
                     for name in {*drained, *self.drained}:
                         connection.drain_node(name, draining=False)

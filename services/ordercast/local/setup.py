@@ -29,18 +29,26 @@ def create_groups(
     domain: str = "",
     *,
     shared: Collection[str] = (),
+    cells: int = 1,
 ) -> None:
     """On a busy machine a node may be suspected for a moment, and then too few could take a replica.
 
-    Those that are `shared` live in one cell, the others have one each.
+    Those that are `shared` live in so many cells, in turn; the others have one each.
     """
     with grpc.insecure_channel(gateways[0]) as channel:
         stub = GatewayServiceStub(channel)
-        first = next((name for name in names if name in shared), "")
+        #: The first group of each cell.
+        first: list[str] = []
         for name in names:
             request = CreateGroupRequest(name=name, domain=domain, replicas=replicas)
-            request.shared = name == first
-            request.beside = first if name in shared and name != first else ""
+            if name not in shared:
+                request.own_cell = True
+            elif len(first) < cells:
+                request.shared, request.new_cell = not first, bool(first)
+                first.append(name)
+            else:
+                request.beside = first[0]
+                first.append(first.pop(0))
             _create(stub.CreateGroup, request)
 
 

@@ -105,7 +105,9 @@ class Verifier:
         self.on_progress = on_progress
 
     def run(self) -> Report:
-        cluster: DescribeClusterResponse = self.stub.DescribeCluster(DescribeClusterRequest(), timeout=10)
+        cluster: DescribeClusterResponse = self.stub.DescribeCluster(
+            DescribeClusterRequest(shared_groups=True), timeout=10
+        )
         by_domain: dict[str, list[Group]] = {}
         for group in cluster.groups:
             if group.state == GROUP_STATE_ACTIVE:

@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from ordercast.core.errors import InvariantBroken
 from ordercast.core.level import CELLS_LEVEL, INSTALLED_LEVEL, MERGED_LEVEL, UPDATES_LEVEL
+from ordercast.core.limits import CREATED_MAX
 from ordercast.membership import settings as limits
+from ordercast.membership.cells import lives_apart
 from ordercast.membership.changes import begin, check_begins, everyone_of, lose, prepared, record_started
 from ordercast.membership.changing_views import complete, define
 from ordercast.membership.installed import checked_protocols
 from ordercast.membership.kinds import kind_of
 from ordercast.membership.kinds.members import Cluster, called
+from ordercast.membership.names import check_name
 from ordercast.membership.refusals import Code, Refused, bad_argument, precondition
 from ordercast.protocols.catalogue import level_of
 from ordercast.v1.membership_pb2 import (
+    GROUP_STATE_ACTIVE,
     GROUP_STATE_DELETING,
     BeginConfiguration,
     CancelChange,
@@ -26,9 +30,12 @@ from ordercast.v1.membership_pb2 import (
     Command,
     CommandResult,
     CompleteView,
+    CreateGroup,
+    CreateGroups,
     DefineView,
     DrainNode,
     GiveUpDisk,
+    Group,
     Node,
     NoteProtocols,
     RaiseLevel,
@@ -78,11 +85,9 @@ def not_understood(command: Command, level: int) -> str | None:
     """
     kind = command.WhichOneof("what") or ""
     protocol = command.create_domain.protocol if kind == "create_domain" else ""
-    if (
-        kind == "create_group"
-        and level < CELLS_LEVEL
-        and (command.create_group.shared or command.create_group.beside)
-    ):
+    create = command.create_group
+    is_shared = kind == "create_groups" or create.shared or create.beside or create.new_cell
+    if is_shared and level < CELLS_LEVEL:
         return (
             f"not all nodes run software in which groups share cells: the cluster has level {level}, and that "
             f"takes level {CELLS_LEVEL}; it rises by itself when every registered node runs newer software"
@@ -102,6 +107,37 @@ def not_understood(command: Command, level: int) -> str | None:
 
 
 # --------------------------------------------------------------------------------------------- configurations
+
+
+def _create_groups(state: "State", create: CreateGroups, result: CommandResult) -> None:
+    if not 0 < len(create.names) <= CREATED_MAX:
+        raise bad_argument(f"1 to {CREATED_MAX} groups are made at a time, not {len(create.names)}")
+    if create.like.new_cell or lives_apart(create.like, state.level):
+        raise bad_argument("groups that are made together share cells: none of them has one to itself")
+    names = []
+    for name in dict.fromkeys(create.names):
+        known = state.groups.get(name)
+        if not (create.exist_ok and known is not None and _is_as_wanted(known, create.like)):
+            check_name("group", name)
+            state.check_is_free(name)
+            names.append(name)
+    if len(state.groups) + len(names) > limits.GROUPS_MAX:
+        raise Refused(
+            Code.RESOURCE_EXHAUSTED, f"there are {len(state.groups)} groups: {len(names)} more do not fit"
+        )
+    for name in names:
+        # The first one is refused before anything has changed, or none is.
+        one = CreateGroup()
+        one.CopyFrom(create.like)
+        one.name = name
+        state.create_group(one, result)
+    result.created = len(names)
+
+
+def _is_as_wanted(known: Group, like: CreateGroup) -> bool:
+    is_anywhere = bool(like.beside) and not like.domain
+    is_there = is_anywhere or known.domain == (like.domain or limits.DOMAIN_DEFAULT)
+    return is_there and known.state == GROUP_STATE_ACTIVE
 
 
 def _change_replicas(state: "State", change: ChangeReplicas, result: CommandResult) -> None:
@@ -282,6 +318,7 @@ def _update_group(state: "State", update: UpdateGroup, result: CommandResult) ->
 
 
 COMMANDS: dict[str, Handler] = {
+    "create_groups": _create_groups,
     "change_replicas": _change_replicas,
     "cancel_change": _cancel_change,
     "begin_configuration": _begin_configuration,

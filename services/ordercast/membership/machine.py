@@ -231,8 +231,9 @@ class Membership:
         if not self.state.cluster_id:
             return None
         why_not = not_understood(command, self.state.level)
-        if why_not is None and what == "create_group":
-            why_not = self.state.why_not_now(command.create_group)
+        if why_not is None and what in ("create_group", "create_groups"):
+            is_one = what == "create_group"
+            why_not = self.state.why_not_now(command.create_group if is_one else command.create_groups.like)
         return why_not
 
     def _refuse(self, tag: bytes, code: Code, message: str) -> None:

@@ -27,6 +27,7 @@ SPEAKERS: dict[str, Speaker] = {
     "register": Speaker.ITSELF,
     "create_domain": Speaker.GATEWAY,
     "create_group": Speaker.GATEWAY,
+    "create_groups": Speaker.GATEWAY,
     "delete_group": Speaker.GATEWAY,
     "update_group": Speaker.GATEWAY,
     "remove_group": Speaker.LEADER,

@@ -6,6 +6,7 @@ others there are. What is placed are few: groups that have a cell to themselves,
 
 from collections.abc import Iterable
 
+from ordercast.core.group_table import GroupTable
 from ordercast.core.ids import group_name
 from ordercast.v1.membership_pb2 import GROUP_STATE_DELETING, Group
 
@@ -13,7 +14,7 @@ from ordercast.v1.membership_pb2 import GROUP_STATE_DELETING, Group
 class Population:
     def __init__(self) -> None:
         #: What users name, by name.
-        self.groups: dict[str, Group] = {}
+        self.groups = GroupTable()
         #: Cells that groups share, by name. No group has the name of one.
         self.cells: dict[str, Group] = {}
         #: Groups that have a cell to themselves, by name.
@@ -22,8 +23,8 @@ class Population:
         self.deleting: dict[str, Group] = {}
         #: By the id of a shared cell: how many groups live there.
         self.living: dict[str, int] = {}
-        #: Groups by id, in the order in which they changed last.
-        self._latest: dict[str, Group] = {}
+        #: The revision at which each group changed last, by name; in that order.
+        self._latest: dict[str, int] = {}
 
     @classmethod
     def of(cls, groups: Iterable[Group], cells: Iterable[Group]) -> "Population":
@@ -50,11 +51,14 @@ class Population:
         self.living[cell.id] = 0
 
     def note_change(self, group: Group) -> None:
-        """It has a later revision than all that changed before."""
-        if self.groups.get(group.name) is not group:
+        """It has a later revision than all that changed before. What changed is kept from now on."""
+        name = group.name
+        known = self.groups.get(name)
+        if known is None or known.id != group.id:
             return
-        self._latest.pop(group.id, None)
-        self._latest[group.id] = group
+        self.groups[name] = group
+        self._latest.pop(name, None)
+        self._latest[name] = group.revision
         if group.state == GROUP_STATE_DELETING:
             self.deleting[group.name] = group
 
@@ -62,7 +66,7 @@ class Population:
         """A cell stays when its last group goes: the next group would place it anew. And it costs next to nothing,
         while to be sure that nobody needs it any more would take the word of every process.
         """
-        del self.groups[group.name], self._latest[group.id]
+        del self.groups[group.name], self._latest[group.name]
         self._apart.pop(group.name, None)
         self.deleting.pop(group.name, None)
         if group.cell:
@@ -73,10 +77,10 @@ class Population:
     def groups_since(self, revision: int) -> list[Group]:
         """Those that changed later."""
         found = []
-        for group in reversed(self._latest.values()):
-            if group.revision <= revision:
+        for name, changed in reversed(self._latest.items()):
+            if changed <= revision:
                 break
-            found.append(group)
+            found.append(self.groups[name])
         return found
 
     def placed(self) -> list[Group]:

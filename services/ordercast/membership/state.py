@@ -11,6 +11,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from ordercast.core.errors import InvariantBroken
+from ordercast.core.group_table import GroupTable
 from ordercast.core.ids import group_id, group_name
 from ordercast.membership import settings as limits
 from ordercast.membership.cells import (
@@ -137,7 +138,7 @@ class State:
             "found": self._found,
             "register": self._register,
             "create_domain": self._create_domain,
-            "create_group": self._create_group,
+            "create_group": self.create_group,
             "delete_group": self._delete_group,
             "remove_group": self._remove_group,
             "mark_node": self._mark_node,
@@ -208,7 +209,6 @@ class State:
             retired=self.retired,
             nodes=[self.nodes[name] for name in sorted(self.nodes)],
             domains=[self.domains[name] for name in sorted(self.domains)],
-            groups=[self.groups[name] for name in sorted(self.groups)],
             cursors=all_cursors(self),
             executed=[ExecutedCommand(request_id=id_, result=result) for id_, result in self.executed.items()],
             deleted=self.deleted.values(),
@@ -217,7 +217,8 @@ class State:
             removed=self.removed.values(),
             cells=[self.population.cells[name] for name in sorted(self.population.cells)],
         )
-        return state.SerializeToString(deterministic=True)
+        # Fields may stand anywhere, and groups are packed already: there may be very many.
+        return state.SerializeToString(deterministic=True) + self.groups.as_field(ClusterState.GROUPS_FIELD_NUMBER)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "State":
@@ -451,17 +452,18 @@ class State:
         domain = self.domains.get(create.domain or limits.DOMAIN_DEFAULT)
         if create.replicas or create.beside or domain is None or create.name in self.groups:
             return None
-        if not lives_apart(create, self.level) and self._choice(create, domain, dict(create.settings)).is_enough():
+        needs_room = create.new_cell or lives_apart(create, self.level)
+        if not needs_room and self._choice(create, domain, dict(create.settings)).is_enough():
             return None
         return passing_shortage(self.nodes.values(), with_acceptors=installed_protocol(domain).traits.acceptors)
 
-    def _create_group(self, create: CreateGroup, result: CommandResult) -> None:
+    def create_group(self, create: CreateGroup, result: CommandResult) -> None:
         check_name("group", create.name)
         is_apart = lives_apart(create, self.level)
         if not is_apart:
             check_one_place(create)
         domain = self._domain_for(create, is_apart)
-        self._check_is_free(create.name)
+        self.check_is_free(create.name)
         try:
             settings = checked_settings(create.settings)
             check_group(installed_protocol(domain), domain.settings, settings)
@@ -495,7 +497,7 @@ class State:
             raise Refused(Code.NOT_FOUND, f"there is no domain {quoted(name)}")
         return self.domains[name]
 
-    def _check_is_free(self, name: str) -> None:
+    def check_is_free(self, name: str) -> None:
         if name in self.groups:
             deleting = name in self.population.deleting
             message = f"there is a group {name}" + (", which is being deleted" if deleting else "")
@@ -545,14 +547,14 @@ class State:
         if create.beside:
             return self._cell_beside(create, settings)
         choice = self._choice(create, domain, settings)
-        if choice.is_enough():
+        if choice.is_enough() and not create.new_cell:
             return choice.fitting[0]
         name = new_name((self.groups, self.population.cells), len(self.population.cells) + 1)
         try:
             cell = self._placed(name, domain, create.replicas, settings)
         except Refused:
             # Fewer than there should be will do, if there are any.
-            if not choice.fitting:
+            if create.new_cell or not choice.fitting:
                 raise
             return choice.fitting[0]
         cell.is_cell = True
@@ -582,7 +584,7 @@ class State:
     # ------------------------------------------------------------------------------------------ groups
 
     @property
-    def groups(self) -> dict[str, Group]:
+    def groups(self) -> GroupTable:
         """All groups, by name."""
         return self.population.groups
 

@@ -65,9 +65,6 @@ class SharedRetention:
         #: By cell: bytes that became useless since its last sweep, and when the next one may be.
         self._useless: dict[str, int] = {}
         self._not_before: dict[str, float] = {}
-        #: Groups with a retention, as of this revision of the directory.
-        self._limited: list[Group] = []
-        self._revision = -1
 
     def _here(self) -> dict[str, Group]:
         """Cells that groups share."""
@@ -77,7 +74,7 @@ class SharedRetention:
     async def cut(self) -> None:
         """Move the beginnings of all groups that have limits."""
         here = self._here()
-        for number, group in enumerate(self._with_limits()):
+        for number, group in enumerate(list(self.node.directory.limited.values())):
             if group.cell in here:
                 self._cut(group)
             if number % GROUPS_AT_ONCE == GROUPS_AT_ONCE - 1:
@@ -101,17 +98,6 @@ class SharedRetention:
             self._useless[cell] = ALL
         if addresses:
             self.node.writer.kick()
-
-    def _with_limits(self) -> list[Group]:
-        directory = self.node.directory
-        if directory.revision != self._revision:
-            self._revision = directory.revision
-            self._limited = [
-                group
-                for group in directory.groups.values()
-                if group.cell and (group.retention.bytes or group.retention.age_s)
-            ]
-        return self._limited
 
     # ------------------------------------------------------------------------------------ where groups begin
 

@@ -41,7 +41,7 @@ def _without_ends(self: CellState, snapshot: Snapshot) -> None:
 _take = Tally.take
 
 
-@mutant("repetition-counts-as-a-message", "what comes again has no offsets of its own", (Tally, "take"), seed=14)
+@mutant("repetition-counts-as-a-message", "what comes again has no offsets of its own", (Tally, "take"), seed=31)
 def _takes_all(self: Tally, range_: ProducerRange, first: int, end: int) -> Runs:
     taken = _take(self, range_, first, end)
     if first > range_.first_sequence:

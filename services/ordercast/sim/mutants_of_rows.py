@@ -36,6 +36,7 @@ def _swapped(request: PublishRequest, groups: Groups, messages: Sequence[Message
     "rows-told-as-new-that-came-again",
     "one receipt speaks of all only if all of it is new",
     (Answers, "_is_told_at_once"),
+    seed=14,
 )
 def _told_at_once(self: Answers, index: int, range_: ProducerRange, outcomes: Iterable[RangeOutcome]) -> bool:
     is_mixed = any(item.is_mixed for item in self.opened.requests[index])

@@ -343,7 +343,7 @@ class ListDomainsResponse(_message.Message):
     def __init__(self, domains: _Optional[_Iterable[_Union[_membership_pb2.Domain, _Mapping]]] = ...) -> None: ...
 
 class CreateGroupRequest(_message.Message):
-    __slots__ = ("name", "domain", "replicas", "retention", "settings", "own_cell", "beside", "shared")
+    __slots__ = ("name", "domain", "replicas", "retention", "settings", "own_cell", "beside", "shared", "new_cell")
     class SettingsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -359,6 +359,7 @@ class CreateGroupRequest(_message.Message):
     OWN_CELL_FIELD_NUMBER: _ClassVar[int]
     BESIDE_FIELD_NUMBER: _ClassVar[int]
     SHARED_FIELD_NUMBER: _ClassVar[int]
+    NEW_CELL_FIELD_NUMBER: _ClassVar[int]
     name: str
     domain: str
     replicas: int
@@ -367,7 +368,8 @@ class CreateGroupRequest(_message.Message):
     own_cell: bool
     beside: str
     shared: bool
-    def __init__(self, name: _Optional[str] = ..., domain: _Optional[str] = ..., replicas: _Optional[int] = ..., retention: _Optional[_Union[_membership_pb2.Retention, _Mapping]] = ..., settings: _Optional[_Mapping[str, str]] = ..., own_cell: _Optional[bool] = ..., beside: _Optional[str] = ..., shared: _Optional[bool] = ...) -> None: ...
+    new_cell: bool
+    def __init__(self, name: _Optional[str] = ..., domain: _Optional[str] = ..., replicas: _Optional[int] = ..., retention: _Optional[_Union[_membership_pb2.Retention, _Mapping]] = ..., settings: _Optional[_Mapping[str, str]] = ..., own_cell: _Optional[bool] = ..., beside: _Optional[str] = ..., shared: _Optional[bool] = ..., new_cell: _Optional[bool] = ...) -> None: ...
 
 class CreateGroupResponse(_message.Message):
     __slots__ = ("group",)
@@ -389,17 +391,41 @@ class UpdateGroupResponse(_message.Message):
     group: _membership_pb2.Group
     def __init__(self, group: _Optional[_Union[_membership_pb2.Group, _Mapping]] = ...) -> None: ...
 
+class CreateGroupsRequest(_message.Message):
+    __slots__ = ("like", "names", "exist_ok")
+    LIKE_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    EXIST_OK_FIELD_NUMBER: _ClassVar[int]
+    like: CreateGroupRequest
+    names: _containers.RepeatedScalarFieldContainer[str]
+    exist_ok: bool
+    def __init__(self, like: _Optional[_Union[CreateGroupRequest, _Mapping]] = ..., names: _Optional[_Iterable[str]] = ..., exist_ok: _Optional[bool] = ...) -> None: ...
+
+class CreateGroupsResponse(_message.Message):
+    __slots__ = ("created",)
+    CREATED_FIELD_NUMBER: _ClassVar[int]
+    created: int
+    def __init__(self, created: _Optional[int] = ...) -> None: ...
+
 class ListGroupsRequest(_message.Message):
-    __slots__ = ("domain",)
+    __slots__ = ("domain", "after", "limit", "prefix")
     DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    PREFIX_FIELD_NUMBER: _ClassVar[int]
     domain: str
-    def __init__(self, domain: _Optional[str] = ...) -> None: ...
+    after: str
+    limit: int
+    prefix: str
+    def __init__(self, domain: _Optional[str] = ..., after: _Optional[str] = ..., limit: _Optional[int] = ..., prefix: _Optional[str] = ...) -> None: ...
 
 class ListGroupsResponse(_message.Message):
-    __slots__ = ("groups",)
+    __slots__ = ("groups", "more")
     GROUPS_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
     groups: _containers.RepeatedCompositeFieldContainer[_membership_pb2.Group]
-    def __init__(self, groups: _Optional[_Iterable[_Union[_membership_pb2.Group, _Mapping]]] = ...) -> None: ...
+    more: bool
+    def __init__(self, groups: _Optional[_Iterable[_Union[_membership_pb2.Group, _Mapping]]] = ..., more: _Optional[bool] = ...) -> None: ...
 
 class DescribeGroupRequest(_message.Message):
     __slots__ = ("name",)
@@ -502,8 +528,10 @@ class DeleteCursorResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class DescribeClusterRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("shared_groups",)
+    SHARED_GROUPS_FIELD_NUMBER: _ClassVar[int]
+    shared_groups: bool
+    def __init__(self, shared_groups: _Optional[bool] = ...) -> None: ...
 
 class DescribeClusterResponse(_message.Message):
     __slots__ = ("cluster_id", "revision", "nodes", "domains", "groups", "gateway", "level", "cells")

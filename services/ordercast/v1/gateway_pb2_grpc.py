@@ -79,6 +79,11 @@ class GatewayServiceStub:
                 request_serializer=ordercast_dot_v1_dot_gateway__pb2.UpdateGroupRequest.SerializeToString,
                 response_deserializer=ordercast_dot_v1_dot_gateway__pb2.UpdateGroupResponse.FromString,
                 _registered_method=True)
+        self.CreateGroups = channel.unary_unary(
+                '/ordercast.v1.GatewayService/CreateGroups',
+                request_serializer=ordercast_dot_v1_dot_gateway__pb2.CreateGroupsRequest.SerializeToString,
+                response_deserializer=ordercast_dot_v1_dot_gateway__pb2.CreateGroupsResponse.FromString,
+                _registered_method=True)
         self.ListGroups = channel.unary_unary(
                 '/ordercast.v1.GatewayService/ListGroups',
                 request_serializer=ordercast_dot_v1_dot_gateway__pb2.ListGroupsRequest.SerializeToString,
@@ -213,6 +218,12 @@ class GatewayServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateGroup(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateGroups(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -361,6 +372,11 @@ def add_GatewayServiceServicer_to_server(servicer, server):
                     servicer.UpdateGroup,
                     request_deserializer=ordercast_dot_v1_dot_gateway__pb2.UpdateGroupRequest.FromString,
                     response_serializer=ordercast_dot_v1_dot_gateway__pb2.UpdateGroupResponse.SerializeToString,
+            ),
+            'CreateGroups': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateGroups,
+                    request_deserializer=ordercast_dot_v1_dot_gateway__pb2.CreateGroupsRequest.FromString,
+                    response_serializer=ordercast_dot_v1_dot_gateway__pb2.CreateGroupsResponse.SerializeToString,
             ),
             'ListGroups': grpc.unary_unary_rpc_method_handler(
                     servicer.ListGroups,
@@ -686,6 +702,33 @@ class GatewayService:
             '/ordercast.v1.GatewayService/UpdateGroup',
             ordercast_dot_v1_dot_gateway__pb2.UpdateGroupRequest.SerializeToString,
             ordercast_dot_v1_dot_gateway__pb2.UpdateGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateGroups(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ordercast.v1.GatewayService/CreateGroups',
+            ordercast_dot_v1_dot_gateway__pb2.CreateGroupsRequest.SerializeToString,
+            ordercast_dot_v1_dot_gateway__pb2.CreateGroupsResponse.FromString,
             options,
             channel_credentials,
             insecure,

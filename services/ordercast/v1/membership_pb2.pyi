@@ -327,7 +327,7 @@ class CreateDomain(_message.Message):
     def __init__(self, name: _Optional[str] = ..., protocol: _Optional[str] = ..., settings: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class CreateGroup(_message.Message):
-    __slots__ = ("name", "domain", "replicas", "retention", "settings", "own_cell", "beside", "shared")
+    __slots__ = ("name", "domain", "replicas", "retention", "settings", "own_cell", "beside", "shared", "new_cell")
     class SettingsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -343,6 +343,7 @@ class CreateGroup(_message.Message):
     OWN_CELL_FIELD_NUMBER: _ClassVar[int]
     BESIDE_FIELD_NUMBER: _ClassVar[int]
     SHARED_FIELD_NUMBER: _ClassVar[int]
+    NEW_CELL_FIELD_NUMBER: _ClassVar[int]
     name: str
     domain: str
     replicas: int
@@ -351,7 +352,18 @@ class CreateGroup(_message.Message):
     own_cell: bool
     beside: str
     shared: bool
-    def __init__(self, name: _Optional[str] = ..., domain: _Optional[str] = ..., replicas: _Optional[int] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., settings: _Optional[_Mapping[str, str]] = ..., own_cell: _Optional[bool] = ..., beside: _Optional[str] = ..., shared: _Optional[bool] = ...) -> None: ...
+    new_cell: bool
+    def __init__(self, name: _Optional[str] = ..., domain: _Optional[str] = ..., replicas: _Optional[int] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., settings: _Optional[_Mapping[str, str]] = ..., own_cell: _Optional[bool] = ..., beside: _Optional[str] = ..., shared: _Optional[bool] = ..., new_cell: _Optional[bool] = ...) -> None: ...
+
+class CreateGroups(_message.Message):
+    __slots__ = ("like", "names", "exist_ok")
+    LIKE_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    EXIST_OK_FIELD_NUMBER: _ClassVar[int]
+    like: CreateGroup
+    names: _containers.RepeatedScalarFieldContainer[str]
+    exist_ok: bool
+    def __init__(self, like: _Optional[_Union[CreateGroup, _Mapping]] = ..., names: _Optional[_Iterable[str]] = ..., exist_ok: _Optional[bool] = ...) -> None: ...
 
 class DeleteGroup(_message.Message):
     __slots__ = ("name",)
@@ -541,7 +553,7 @@ class ReadCursors(_message.Message):
     def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., domain: _Optional[str] = ...) -> None: ...
 
 class Command(_message.Message):
-    __slots__ = ("request_id", "found", "register", "create_domain", "create_group", "delete_group", "remove_group", "mark_node", "end_incarnation", "retire", "move_cursors", "delete_cursor", "read_cursors", "change_replicas", "cancel_change", "begin_configuration", "record_started", "record_lost", "give_up_disk", "drain_node", "remove_node", "raise_level", "define_view", "complete_view", "note_protocols", "update_group")
+    __slots__ = ("request_id", "found", "register", "create_domain", "create_group", "delete_group", "remove_group", "mark_node", "end_incarnation", "retire", "move_cursors", "delete_cursor", "read_cursors", "change_replicas", "cancel_change", "begin_configuration", "record_started", "record_lost", "give_up_disk", "drain_node", "remove_node", "raise_level", "define_view", "complete_view", "note_protocols", "update_group", "create_groups")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     FOUND_FIELD_NUMBER: _ClassVar[int]
     REGISTER_FIELD_NUMBER: _ClassVar[int]
@@ -568,6 +580,7 @@ class Command(_message.Message):
     COMPLETE_VIEW_FIELD_NUMBER: _ClassVar[int]
     NOTE_PROTOCOLS_FIELD_NUMBER: _ClassVar[int]
     UPDATE_GROUP_FIELD_NUMBER: _ClassVar[int]
+    CREATE_GROUPS_FIELD_NUMBER: _ClassVar[int]
     request_id: bytes
     found: FoundCluster
     register: RegisterNode
@@ -594,7 +607,8 @@ class Command(_message.Message):
     complete_view: CompleteView
     note_protocols: NoteProtocols
     update_group: UpdateGroup
-    def __init__(self, request_id: _Optional[bytes] = ..., found: _Optional[_Union[FoundCluster, _Mapping]] = ..., register: _Optional[_Union[RegisterNode, _Mapping]] = ..., create_domain: _Optional[_Union[CreateDomain, _Mapping]] = ..., create_group: _Optional[_Union[CreateGroup, _Mapping]] = ..., delete_group: _Optional[_Union[DeleteGroup, _Mapping]] = ..., remove_group: _Optional[_Union[RemoveGroup, _Mapping]] = ..., mark_node: _Optional[_Union[MarkNode, _Mapping]] = ..., end_incarnation: _Optional[_Union[EndIncarnation, _Mapping]] = ..., retire: _Optional[_Union[RetireIncarnations, _Mapping]] = ..., move_cursors: _Optional[_Union[MoveCursors, _Mapping]] = ..., delete_cursor: _Optional[_Union[DeleteCursor, _Mapping]] = ..., read_cursors: _Optional[_Union[ReadCursors, _Mapping]] = ..., change_replicas: _Optional[_Union[ChangeReplicas, _Mapping]] = ..., cancel_change: _Optional[_Union[CancelChange, _Mapping]] = ..., begin_configuration: _Optional[_Union[BeginConfiguration, _Mapping]] = ..., record_started: _Optional[_Union[RecordStarted, _Mapping]] = ..., record_lost: _Optional[_Union[RecordLost, _Mapping]] = ..., give_up_disk: _Optional[_Union[GiveUpDisk, _Mapping]] = ..., drain_node: _Optional[_Union[DrainNode, _Mapping]] = ..., remove_node: _Optional[_Union[RemoveNode, _Mapping]] = ..., raise_level: _Optional[_Union[RaiseLevel, _Mapping]] = ..., define_view: _Optional[_Union[DefineView, _Mapping]] = ..., complete_view: _Optional[_Union[CompleteView, _Mapping]] = ..., note_protocols: _Optional[_Union[NoteProtocols, _Mapping]] = ..., update_group: _Optional[_Union[UpdateGroup, _Mapping]] = ...) -> None: ...
+    create_groups: CreateGroups
+    def __init__(self, request_id: _Optional[bytes] = ..., found: _Optional[_Union[FoundCluster, _Mapping]] = ..., register: _Optional[_Union[RegisterNode, _Mapping]] = ..., create_domain: _Optional[_Union[CreateDomain, _Mapping]] = ..., create_group: _Optional[_Union[CreateGroup, _Mapping]] = ..., delete_group: _Optional[_Union[DeleteGroup, _Mapping]] = ..., remove_group: _Optional[_Union[RemoveGroup, _Mapping]] = ..., mark_node: _Optional[_Union[MarkNode, _Mapping]] = ..., end_incarnation: _Optional[_Union[EndIncarnation, _Mapping]] = ..., retire: _Optional[_Union[RetireIncarnations, _Mapping]] = ..., move_cursors: _Optional[_Union[MoveCursors, _Mapping]] = ..., delete_cursor: _Optional[_Union[DeleteCursor, _Mapping]] = ..., read_cursors: _Optional[_Union[ReadCursors, _Mapping]] = ..., change_replicas: _Optional[_Union[ChangeReplicas, _Mapping]] = ..., cancel_change: _Optional[_Union[CancelChange, _Mapping]] = ..., begin_configuration: _Optional[_Union[BeginConfiguration, _Mapping]] = ..., record_started: _Optional[_Union[RecordStarted, _Mapping]] = ..., record_lost: _Optional[_Union[RecordLost, _Mapping]] = ..., give_up_disk: _Optional[_Union[GiveUpDisk, _Mapping]] = ..., drain_node: _Optional[_Union[DrainNode, _Mapping]] = ..., remove_node: _Optional[_Union[RemoveNode, _Mapping]] = ..., raise_level: _Optional[_Union[RaiseLevel, _Mapping]] = ..., define_view: _Optional[_Union[DefineView, _Mapping]] = ..., complete_view: _Optional[_Union[CompleteView, _Mapping]] = ..., note_protocols: _Optional[_Union[NoteProtocols, _Mapping]] = ..., update_group: _Optional[_Union[UpdateGroup, _Mapping]] = ..., create_groups: _Optional[_Union[CreateGroups, _Mapping]] = ...) -> None: ...
 
 class CommandBatch(_message.Message):
     __slots__ = ("commands",)
@@ -613,7 +627,7 @@ class Registered(_message.Message):
     def __init__(self, incarnation: _Optional[int] = ..., cluster_id: _Optional[bytes] = ..., key: _Optional[bytes] = ...) -> None: ...
 
 class CommandResult(_message.Message):
-    __slots__ = ("code", "message", "revision", "registered", "domain", "group", "cursors", "node")
+    __slots__ = ("code", "message", "revision", "registered", "domain", "group", "cursors", "node", "created")
     CODE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -622,6 +636,7 @@ class CommandResult(_message.Message):
     GROUP_FIELD_NUMBER: _ClassVar[int]
     CURSORS_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
+    CREATED_FIELD_NUMBER: _ClassVar[int]
     code: int
     message: str
     revision: int
@@ -630,7 +645,8 @@ class CommandResult(_message.Message):
     group: Group
     cursors: _containers.RepeatedCompositeFieldContainer[Cursor]
     node: Node
-    def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., revision: _Optional[int] = ..., registered: _Optional[_Union[Registered, _Mapping]] = ..., domain: _Optional[_Union[Domain, _Mapping]] = ..., group: _Optional[_Union[Group, _Mapping]] = ..., cursors: _Optional[_Iterable[_Union[Cursor, _Mapping]]] = ..., node: _Optional[_Union[Node, _Mapping]] = ...) -> None: ...
+    created: int
+    def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., revision: _Optional[int] = ..., registered: _Optional[_Union[Registered, _Mapping]] = ..., domain: _Optional[_Union[Domain, _Mapping]] = ..., group: _Optional[_Union[Group, _Mapping]] = ..., cursors: _Optional[_Iterable[_Union[Cursor, _Mapping]]] = ..., node: _Optional[_Union[Node, _Mapping]] = ..., created: _Optional[int] = ...) -> None: ...
 
 class ExecuteRequest(_message.Message):
     __slots__ = ("command",)

@@ -34,10 +34,11 @@ app.add_typer(during_app, name="during")
 
 PEERS = ("etcd", "nats")
 PATTERNS_HELP = (
-    "With commas: `random-64`, `random-8`, `random-1` and `groups-N`, with 1,024 in flight; `same`, `random`."
+    "With commas: `random-64`, `random-8`, `random-1`, `cells-N` and `groups-N`, with 1,024 in flight; `same`, "
+    "`random`."
 )
 ROWS_OF_OWN = "same,random"
-ROWS_BESIDE_PEERS = "random-64,random-8,random-1,same,random,groups-1,groups-64"
+ROWS_BESIDE_PEERS = "random-64,random-8,random-1,cells-6,same,random,groups-1,groups-64"
 
 # ---------------------------------------------------------------------------------------------------------- rows
 

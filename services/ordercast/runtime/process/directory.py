@@ -6,7 +6,7 @@ leader; whoever is not the leader says who is. A command carries an id, so that 
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import grpc
@@ -14,6 +14,7 @@ import structlog
 from grpc_status import rpc_status  # type: ignore[import-untyped]
 
 from ordercast.core.cells import SLASH
+from ordercast.core.group_table import GroupsById, GroupTable
 from ordercast.core.ids import group_number
 from ordercast.core.members import address_of, learners_of
 from ordercast.runtime.transport.mesh import CHANNEL_OPTIONS
@@ -98,9 +99,14 @@ class Directory:
         #: Nodes that are gone, until nobody remembers anything of their last lives.
         self._removed: dict[str, int] = {}
         self.domains: dict[str, Domain] = {}
-        #: What users name, by id; those that are being deleted are still here.
-        self.groups: dict[str, Group] = {}
-        self.group_by_name: dict[str, Group] = {}
+        #: What users name; those that are being deleted are still here.
+        self.group_by_name = GroupTable()
+        #: The same by id.
+        self.groups = GroupsById(self.group_by_name)
+        #: Of these, by id: those that have a cell to themselves.
+        self.apart: dict[str, Group] = {}
+        #: And those that share a cell and have a retention, by id.
+        self.limited: dict[str, Group] = {}
         #: Those that are being deleted, by id.
         self.deleting: dict[str, Group] = {}
         #: What is placed, by id: groups that have a cell to themselves, and the cells that others share. What
@@ -239,7 +245,9 @@ class Directory:
 
     def _forget_all(self) -> None:
         self.nodes, self.domains = {}, {}
-        self.groups, self.group_by_name, self.deleting = {}, {}, {}
+        self.group_by_name = GroupTable()
+        self.groups = GroupsById(self.group_by_name)
+        self.apart, self.limited, self.deleting = {}, {}, {}
         self.cells, self._group_views, self.groups_in = {}, {}, {}
 
     def _learn(self, group: Group) -> None:
@@ -247,21 +255,32 @@ class Directory:
         if group.state == GROUP_STATE_DELETED:
             self.deleting.pop(group.id, None)
             if known is not None:
-                del self.groups[group.id]
-                # Another one may have the name by now.
-                if self.group_by_name[group.name].id == group.id:
-                    del self.group_by_name[group.name]
-                if group.cell:
-                    self.groups_in[group.cell] -= 1
+                self._forget_group(known)
             self._note_gone(group)
         else:
-            self.groups[group.id] = self.group_by_name[group.name] = group
+            namesake = self.group_by_name.get(group.name)
+            if namesake is not None and namesake.id != group.id:
+                self._forget_group(namesake)  # It is gone: that is among what comes next.
+            self.group_by_name[group.name] = group
+            if not group.cell:
+                self.apart[group.id] = group
+            elif group.retention.bytes or group.retention.age_s:
+                self.limited[group.id] = group
+            else:
+                self.limited.pop(group.id, None)
             if group.state == GROUP_STATE_DELETING:
                 self.deleting[group.id] = group
             if group.cell and known is None:
                 self.groups_in[group.cell] += 1
         if not group.cell:
             self._place(group)
+
+    def _forget_group(self, group: Group) -> None:
+        del self.group_by_name[group.name]
+        self.apart.pop(group.id, None)
+        self.limited.pop(group.id, None)
+        if group.cell:
+            self.groups_in[group.cell] -= 1
 
     def _place(self, cell: Group) -> None:
         """It changed, or it is new or gone: machines hear of that."""
@@ -311,6 +330,10 @@ class Directory:
         """
         id_ = address.rpartition(SLASH)[2]
         return id_ not in self.groups and group_number(id_) <= self.group_last
+
+    def names_from(self, first: str, behind: str = "") -> Iterator[str]:
+        """Of groups, in their order: from the first one on, and behind the other."""
+        return self.group_by_name.names_from(first, behind)
 
     def described(self, group: Group) -> Group:
         """Return the group with its cell's replicas, acceptors, configuration and so on."""
