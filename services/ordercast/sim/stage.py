@@ -44,6 +44,14 @@ class Stage(ABC, Generic[C]):
         for name in to:
             self.world.network.unblock(source, name)
 
+    def part(self, *names: str) -> None:
+        """From everyone else among the nodes, both ways."""
+        others = [name for name in self.cluster.scenario.nodes if name not in names]
+        for name in names:
+            self.hold(name, *others)
+            for other in others:
+                self.hold(other, name)
+
     def lose_in_flight(self, a: str, b: str) -> None:
         """The connection breaks: what it carried, or held, is lost."""
         self.world.network.break_connection(a, b)

@@ -113,16 +113,6 @@ class Stage(stage.Stage[IsisCluster]):
         process = self.world.processes[source]
         process.tell("isis", TellOne(*process.clock(), to, self.cluster.checker.on_tell(source)))
 
-    # ------------------------------------------------------------------------------- network, disks, lives
-
-    def part(self, *names: str) -> None:
-        """From everyone else among the nodes, both ways."""
-        others = [name for name in self.cluster.scenario.nodes if name not in names]
-        for name in names:
-            self.hold(name, *others)
-            for other in others:
-                self.hold(other, name)
-
     # -------------------------------------------------------------------------------------------- views
 
     def believe_in(self, *names: str) -> None:

@@ -65,14 +65,6 @@ class Stage(stage.Stage[TotoCluster]):
         machine.plans.append(Plan(self.world.now, tuple(sorted(groups)), 1, unordered=False))
         process.tell("client", TimerFired(*process.clock(), "client", 0))
 
-    def part(self, *names: str) -> None:
-        """From everyone else among the nodes, both ways."""
-        others = [name for name in self.cluster.scenario.nodes if name not in names]
-        for name in names:
-            self.hold(name, *others)
-            for other in others:
-                self.hold(other, name)
-
     # -------------------------------------------------------------------------------------------- views
 
     def believe_in(self, *names: str) -> None:
