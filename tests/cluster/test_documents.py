@@ -114,7 +114,7 @@ def test_what_a_document_shows_runs_twice(cluster: LocalCluster, document: str) 
 
 def test_there_is_something_to_run_in_each() -> None:
     assert [len(list(commands(document))) for document in DOCUMENTS[:2]] == [5, 11]
-    assert [len(list(programs(document))) for document in DOCUMENTS] == [1, 1, 11]
+    assert [len(list(programs(document))) for document in DOCUMENTS] == [1, 1, 13]
 
 
 def test_the_level_in_the_tutorial_is_that_of_this_version() -> None:

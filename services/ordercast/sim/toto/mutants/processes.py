@@ -21,7 +21,9 @@ PROCESSES: list[Mutant] = []
 mutant = partial(register, PROCESSES)
 
 
-@mutant("follows-before-the-sync", "whoever follows a message has it on disk", (NumberedMachine, "end_step"))
+@mutant(
+    "follows-before-the-sync", "whoever follows a message has it on disk", (NumberedMachine, "end_step"), seed=119
+)
 def _say_then_keep(self: NumberedMachine) -> list[Effect]:
     if not self.changes:
         return self.out
