@@ -83,8 +83,10 @@ class MergedChecker:
         self.readers[reader].next.pop(group, None)
 
     def shows(self, reader: str, place: Place, payload: bytes, offsets: dict[str, int]) -> None:
-        seen, key = self.readers[reader], self.logs.board.by_payload[payload]
+        seen, key = self.readers[reader], self.logs.board.by_payload.get(payload)
         self.shown += 1
+        if key is None:
+            raise self._wrong(reader, f"shows {payload!r}, which nobody sent")
         if place <= seen.last:
             raise self._wrong(reader, f"shows {name_of(key)} at {where(place)} behind {where(seen.last)}")
         seen.last = place
