@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from random import Random
+from secrets import token_hex
 
 import grpc
 
@@ -184,7 +185,8 @@ class Load:
         without an order over several groups nobody reads so.
         """
         witness = MergedWitness(tuple(sorted(self.groups)))
-        cursor = f"{name}-{self.random.getrandbits(32):08x}"
+        # Of this run alone: a cursor of an earlier one may stand behind what comes to groups that are new.
+        cursor = f"{name}-{token_hex(4)}"
         uncertain = False
         while True:
             gateways = self.random.sample(self.gateways, len(self.gateways))
