@@ -305,17 +305,11 @@ class Cluster(ABC, Generic[S, M]):
         there = {name: log for name, log in self.logs.groups.items() if name not in membership.gone}
         return ending.unfinished(self.world, there, self.clients, self.empty)
 
-    @property
-    def has_merged_readers(self) -> bool:
-        """Whether somebody reads several groups as one in these runs."""
-        return self.protocol.traits.merges
-
     def judge(self) -> None:
         """Once everything is healed: come to rest, and raise a Violation if something does not hold then."""
         self.run_to_rest(self.world.now + self.rest_s_max)
         if self.protocol.traits.merges:
             self._check_watermarks()
-        if self.has_merged_readers:
             self.merged.come_to_the_end()
             self.run_to_rest(self.world.now + self.rest_s_max)
         self._await_burials()

@@ -232,7 +232,7 @@ class MergedReader:
         if source.position:
             return source.position if begins <= source.position <= log.ends else None
         position = log.begins + bisect_left([entry.order_key for entry in log.entries], self.cursor_key())
-        is_whole = not begins or position > begins or self._is_at_cursor(log, begins)
+        is_whole = not begins or position > begins or self._is_at_cursor(log, source, begins)
         return max(position, begins) if is_whole else None
 
     def _whole_from(self, log: Log, source: Source) -> int:
@@ -247,8 +247,11 @@ class MergedReader:
     def cursor_key(self) -> bytes:
         return self.merge.start.order_key
 
-    def _is_at_cursor(self, log: Log, position: int) -> bool:
-        return position < log.ends and log.entries[position - log.begins].order_key <= self.cursor_key()
+    def _is_at_cursor(self, log: Log, source: Source, position: int) -> bool:
+        if position == log.ends:
+            # Retention took all that there was. Nothing is missing if the cursor is behind that.
+            return self._last_key(source) <= self.cursor_key()
+        return log.entries[position - log.begins].order_key <= self.cursor_key()
 
     def _for_group(self, source: Source, entries: Sequence[LogEntry]) -> list[LogEntry]:
         if not shares_cell(source.group):
@@ -280,7 +283,8 @@ class MergedReader:
                 begins = self._whole_from(log, source)
                 if begins:
                     first = log.entries[begins - log.begins :]
-                    keys.append(first[0].order_key if first else self._last_key(source))
+                    # A key that is longer than another one comes right behind it.
+                    keys.append(first[0].order_key if first else self._last_key(source) + b"\0")
         self.cursor = Place(max(keys), 0)
         self.checker.begins(self.name, list(self.sources), self.cursor)
         self.restart()

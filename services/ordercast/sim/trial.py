@@ -150,7 +150,7 @@ def prepare(cluster: Simulated, seed: int) -> Faults:
 
 def begin(trial: Trial, cluster: Simulated, seed: int, faults: Faults) -> None:
     cluster.start()
-    if isinstance(cluster, Cluster) and cluster.has_merged_readers:
+    if isinstance(cluster, Cluster) and cluster.protocol.traits.merges:
         cluster.merged.begin()
     trial.chores(cluster, seed, faults)
 

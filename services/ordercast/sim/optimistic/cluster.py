@@ -24,8 +24,6 @@ class OptimisticCluster(StandardCluster):
     protocol = OPTIMISTIC
     scenario: OptimisticScenario
     empty = EMPTY
-    #: A reader that begins when a log's beginning is gone may wait for ever here, and why is not known yet.
-    has_merged_readers = False
 
     def __init__(self, scenario: OptimisticScenario, seed: int | str, *, tracing: bool = False) -> None:
         super().__init__(scenario, seed, tracing=tracing)
